@@ -32,8 +32,8 @@ pub enum BenchError {
     /// Nobody would know whether discards came.
     #[error(
         "the counters of {} are switched off (queue/iostats is 0), so it would be unknown whether \
-         discards came: switch them on ({}), let --enable-counters do it for the run, or go on \
-         without them with --blind",
+         discards came: switch them on ({}), let --set counters=enable do it for the run, or go on \
+         without them with --set counters=blind",
         .0.join(" and "),
         .0.iter().map(|device| format!("echo 1 > /sys/class/block/{device}/queue/iostats"))
             .collect::<Vec<_>>().join("; ")

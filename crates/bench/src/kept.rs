@@ -1,7 +1,7 @@
 //! The foreground's file that a run may leave behind for the next.
 //!
 //! It ends in a page of ours that the foreground never touches, so that
-//! `--reuse` can't overwrite another program's file of that name.
+//! `foreground.reuse` can't overwrite another program's file of that name.
 
 use std::fs::{File, OpenOptions};
 use std::io;

@@ -126,7 +126,7 @@ impl TooLittleSpace {
         format!(
             "too little space: the run needs {needed}, and only {usable} are available \
              beyond the {reserve} that stay free; choose a smaller --size or \
-             --foreground-size, fewer or smaller files of actors or of the fio job, or free some \
+             foreground.size, fewer or smaller files of actors or of the fio job, or free some \
              space"
         )
     }
@@ -177,7 +177,7 @@ pub fn choose(space: &Space, wanted: Wanted) -> Result<Sizes, TooLittleSpace> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error(
     "too small: the run needs {} and the device has {}; \
-     choose a smaller --size or --foreground-size",
+     choose a smaller --size or foreground.size",
     units::bytes(*needed), units::bytes(*size)
 )]
 pub struct DeviceTooSmall {

@@ -106,7 +106,7 @@ impl fmt::Display for Warning {
             ),
             Warning::File { path, why } => write!(f, "{}: {why}", shown(path)),
             Warning::NotReused => f.write_str(
-                "no foreground file that could be reused was left by an earlier --keep, or it is \
+                "no foreground file that could be reused was left by an earlier foreground.keep, or it is \
                  too small: it is written anew",
             ),
             Warning::OutsideCgroup { cgroup, why } => write!(

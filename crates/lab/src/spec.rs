@@ -172,7 +172,7 @@ impl Spec {
         if self.keep && (self.store.is_none() || self.premapped || self.fs.is_some()) {
             return bad(
                 "data that are kept without a file that has them, or with others over them: give \
-                 --store, and neither --premapped nor --fs"
+                 --store, and neither premapped nor --fs"
                     .to_owned(),
             );
         }

@@ -35,7 +35,7 @@ const NAME: &str = "trimbench-fstrim";
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum LeaseError {
-    #[error("--lease {}: {source}", shown(path))]
+    #[error("lease={}: {source}", shown(path))]
     File {
         path: PathBuf,
         source: std::io::Error,
@@ -46,11 +46,11 @@ pub enum LeaseError {
     )]
     Name(String),
     #[error(
-        "--lease k8s: this is no pod: {0}; outside a cluster run kubectl proxy, and set \
+        "lease=k8s: this is no pod: {0}; outside a cluster run kubectl proxy, and set \
          TRIMBENCH_KUBERNETES_API=http://127.0.0.1:8001"
     )]
     NoPod(String),
-    #[error("--lease k8s: {0}")]
+    #[error("lease=k8s: {0}")]
     Refused(String),
 }
 

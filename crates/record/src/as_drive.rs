@@ -23,7 +23,7 @@ pub enum NotSlowed {
     /// None of its drives was a simulation in stretched time.
     #[error(
         "the time of its drive is real: only what ran on a drive of `trimbench lab up --slower` \
-         (or --faster) can be converted to another's time"
+         can be converted to another's time"
     )]
     Real,
     /// Its drives' times differ, so no one factor converts it.

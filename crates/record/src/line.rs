@@ -222,7 +222,7 @@ pub enum EventKind {
     CommitReturned,
     /// The discard debt was paid.
     DebtPaid,
-    /// The debt was still unpaid when the wait for it ended (`--drain-limit`).
+    /// The debt was still unpaid when the wait for it ended (`phases.drain-limit`).
     DiscardsDidNotCome,
     /// Something that changes how far the figures can be trusted.
     Warning,

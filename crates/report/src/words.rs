@@ -228,7 +228,7 @@ fn counters_off(devices: &[&str]) -> String {
         .map(|device| format!("echo 1 > /sys/class/block/{device}/queue/iostats"));
     format!(
         "The counters of {} are switched off (queue/iostats is 0), so it is unknown whether \
-         discards came, and a dip may be theirs. Switch them on ({}), or run with --enable-counters.",
+         discards came, and a dip may be theirs. Switch them on ({}), or run with --set counters=enable.",
         devices.join(" and "),
         commands.collect::<Vec<_>>().join("; ")
     )
@@ -252,7 +252,7 @@ fn reason(reason: Reason, target: &Target) -> String {
             suspend, no Ctrl-Z, enough processors."
             .to_owned(),
         Reason::DiscardsDidNotCome => "Most of what was freed had not been discarded when the \
-            wait for it ended (--drain-limit). Background discards (btrfs discard=async, f2fs) can wait for \
+            wait for it ended (phases.drain-limit). Background discards (btrfs discard=async, f2fs) can wait for \
             minutes; otherwise a layer between file system and drive may swallow them, e.g. \
             dm-crypt without allow_discards."
             .to_owned(),
@@ -290,7 +290,7 @@ fn reason(reason: Reason, target: &Target) -> String {
         Reason::DiscardsAllTheTime => "Discards were in service nearly all the time while files \
             were created and dropped, so what they cost can't be separated from what the writes \
             cost. A control run (--control) has the writes without the discards; or leave longer \
-            pauses between the deletions, or look closer (--interval)."
+            pauses between the deletions, or look closer (--set phases.interval=10ms)."
             .to_owned(),
         Reason::MoreWritesWithDiscards => "The devices wrote far more in the seconds with \
             discards than in those without: it may be the writes that slow the foreground. A \

@@ -14,6 +14,26 @@ pub struct Key<T: 'static> {
     pub(crate) show: fn(&T) -> String,
 }
 
+/// Keys from a table with a row for each: its name, its field, its meaning, how its text is read, and
+/// how its value is shown.
+macro_rules! keys {
+    ($of:ty: $($name:literal $field:ident $about:literal: $set:expr, $show:expr;)+ $(more $more:expr;)?) => {
+        &[
+            $($crate::keys::Key {
+                name: $name,
+                about: $about,
+                set: |to: &mut $of, text| {
+                    to.$field = $set(text)?;
+                    Ok(())
+                },
+                show: |of: &$of| $show(of.$field),
+            },)+
+            $($more)?
+        ]
+    };
+}
+pub(crate) use keys;
+
 impl<T> std::fmt::Debug for Key<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Key")

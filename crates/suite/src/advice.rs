@@ -142,12 +142,12 @@ fn unknown(results: &Results) -> Vec<String> {
 /// The next step where runs are without a conclusion: most often too little was deleted.
 fn more(unknown: &[String], results: &Results) -> Option<String> {
     let slower = match results.head.drive {
-        Drive::Lab { .. } => ", a slower drive (--lab-slower)",
+        Drive::Lab { .. } => ", a slower drive (--set lab-slower=N)",
         _ => "",
     };
     let head = &results.head;
     let data = match head.plan.may_grow(head.drive.size_bytes()) {
-        true => "More data (--size)",
+        true => "More data (--set size=8G)",
         false => "A larger drive, since no more data fits this one,",
     };
     (!unknown.is_empty()).then(|| {
@@ -351,7 +351,7 @@ mod tests {
         assert!(sentences[1].contains("did not stall"), "{sentences:?}");
         let named = sentences.last().unwrap();
         assert!(named.contains("xfs/discard/discard (reads beside rm)"));
-        assert!(named.contains("--lab-slower"), "{named}");
+        assert!(named.contains("lab-slower=N"), "{named}");
 
         log.head.plan.cells.push("xfs/nodiscard/discard".to_owned());
         let more = log
@@ -386,7 +386,7 @@ mod tests {
             panic!("{advice:?}");
         };
         assert!(none.contains("nothing is ranked or recommended"));
-        assert!(more.contains("More data (--size)"), "{more}");
+        assert!(more.contains("More data (--set size=8G)"), "{more}");
         // 8 GiB of files and what is beside them fill the drive.
         log.head.drive = Drive::Device {
             path: "/dev/sdx".to_owned(),

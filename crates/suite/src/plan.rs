@@ -118,7 +118,7 @@ impl Plan {
             return Err(SuiteError::Usage(format!(
                 "{} is too small: {} files of {} ({}), a file of {} for the readers, and {} that \
                  stay free or that the file system takes need {}; give a larger device, or a \
-                 smaller --size or fewer --files",
+                 smaller size or fewer files",
                 bytes(device_bytes),
                 plan.files,
                 bytes(plan.file_bytes),

@@ -21,18 +21,18 @@ use crate::target::model;
 pub struct Raid0 {
     /// Their paths.
     paths: [PathBuf; 2],
-    /// Names of what they may carry and lose.
-    overwrite: Vec<String>,
+    /// Whether known data, such as a file system, may be destroyed.
+    force: bool,
     /// Why md can't stripe here; `None`: it can.
     without_md: Option<String>,
 }
 
 impl Raid0 {
     /// The RAID 0 of two devices; loads md's module where the kernel has one.
-    pub fn new(paths: [PathBuf; 2], overwrite: Vec<String>) -> Raid0 {
+    pub fn new(paths: [PathBuf; 2], force: bool) -> Raid0 {
         Raid0 {
             paths,
-            overwrite,
+            force,
             without_md: without_md(),
         }
     }
@@ -76,7 +76,7 @@ impl Raid0 {
                 shown(second)
             )));
         }
-        let claim = |path| RawDevice::claim(path, &self.overwrite);
+        let claim = |path| RawDevice::claim(path, self.force);
         Ok([claim(first)?, claim(second)?])
     }
 
@@ -149,7 +149,7 @@ mod tests {
     fn raid0(without_md: Option<&str>) -> Raid0 {
         Raid0 {
             paths: ["/dev/null", "/dev/zero"].map(PathBuf::from),
-            overwrite: Vec::new(),
+            force: false,
             without_md: without_md.map(str::to_owned),
         }
     }

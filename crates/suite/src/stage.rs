@@ -130,8 +130,8 @@ impl Stage {
             MountPoint::make(Path::new(PLACES)).map_err(failed("can't make a mount point"))?;
         let mut drives = None;
         let (devices, hold) = match target {
-            Target::Device { path, overwrite } => {
-                drop(RawDevice::claim(path, overwrite)?);
+            Target::Device { path, force } => {
+                drop(RawDevice::claim(path, *force)?);
                 (vec![path.clone()], Hold::Device)
             }
             Target::Raid0(raid0) => {
@@ -387,7 +387,7 @@ fn simulated(
         if left < stored + free {
             return Err(SuiteError::Usage(format!(
                 "a simulated drive can keep {} in this machine's memory now, and up to {} would \
-                 be on it, beside {} that stay free: give a smaller --size, or free memory",
+                 be on it, beside {} that stay free: give a smaller size (--set size=1G), or free memory",
                 bytes(left),
                 bytes(stored),
                 bytes(free)

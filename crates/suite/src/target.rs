@@ -22,8 +22,8 @@ pub enum Target {
     Device {
         /// Its path.
         path: PathBuf,
-        /// Names of what it may carry and lose.
-        overwrite: Vec<String>,
+        /// Whether known data, such as a file system, may be destroyed.
+        force: bool,
     },
     /// Two block devices as RAID 0.
     Raid0(Raid0),
@@ -59,8 +59,8 @@ impl Target {
             linux::md::sweep(&SysRoot::host(), Path::new(PLACES));
         }
         match self {
-            Target::Device { path, overwrite } => {
-                let claimed = RawDevice::claim(path, overwrite)?;
+            Target::Device { path, force } => {
+                let claimed = RawDevice::claim(path, *force)?;
                 Ok(Drive::Device {
                     path: path.to_string_lossy().into_owned(),
                     model: model(path),

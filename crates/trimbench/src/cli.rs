@@ -2,7 +2,7 @@
 //! page and completions come from them.
 
 use clap::builder::styling::{AnsiColor, Styles};
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::blkdiscard::args::BlkdiscardArgs;
 use crate::commands::compare::args::CompareArgs;
@@ -40,6 +40,40 @@ pub struct Cli {
     /// The command to run.
     #[command(subcommand)]
     pub command: Command,
+}
+
+/// The command line, of which `-h` shows what matters first, and `--help` all.
+pub fn command() -> clap::Command {
+    brief(Cli::command())
+}
+
+/// Examples that `-h` shows.
+const EXAMPLES: usize = 2;
+
+/// Has `-h` show the first examples only.
+fn brief(command: clap::Command) -> clap::Command {
+    let command = match command.get_after_help().map(ToString::to_string) {
+        Some(whole) => command
+            .after_help(first_examples(&whole))
+            .after_long_help(whole),
+        None => command,
+    };
+    command.mut_subcommands(brief)
+}
+
+fn first_examples(whole: &str) -> String {
+    let mut left = EXAMPLES + 1;
+    let examples = whole.lines().take_while(|line| {
+        let begins = line.starts_with("  ") && !line.starts_with("   ");
+        left -= usize::from(begins);
+        left > 0 && !line.is_empty()
+    });
+    let examples: Vec<&str> = examples
+        .filter(|_| whole.starts_with("Examples:"))
+        .collect();
+    format!("{}\n\n--help shows more.", examples.join("\n"))
+        .trim_start()
+        .to_owned()
 }
 
 /// The commands.
@@ -81,7 +115,7 @@ pub enum Command {
     Fit(FitArgs),
     /// Remove files and directories without stalling other I/O
     ///
-    /// Takes rm's options and slowrm's. The names vanish at once. The space behind them is freed in
+    /// Takes rm's options. The names vanish at once. The space behind them is freed in
     /// pieces, as fast as the goal allows, and the command ends when all has been discarded. Where
     /// no discards are sent, nothing is paced.
     Rm(Box<RmArgs>),

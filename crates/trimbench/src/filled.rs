@@ -67,7 +67,7 @@ fn sentence(info: &Info, refused: u64) -> String {
     };
     let next = match (&spec.store, spec.store_limit_bytes) {
         (_, Some(limit)) => format!(
-            "its limit is {}; make the drive with a larger `--store-limit`",
+            "its limit is {}; make the drive with a larger store-limit",
             units::bytes(limit)
         ),
         (Some(_), None) => "free space on its file system, or make the drive with `--store` on \
@@ -108,7 +108,7 @@ mod tests {
         assert_eq!(
             sentence(&info, 1),
             "the store of the drive a of `trimbench lab` (in memory) is full, and 1 write to the \
-             drive was refused: its limit is 64.0 MiB; make the drive with a larger `--store-limit`"
+             drive was refused: its limit is 64.0 MiB; make the drive with a larger store-limit"
         );
         info.spec.store = Some("/data/a".into());
         info.spec.store_limit_bytes = None;

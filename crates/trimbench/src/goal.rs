@@ -7,7 +7,7 @@ use bench::scenario::values::positive_duration;
 use clap::Args;
 use pace::{Goal, Refusal, Work};
 use ssd::Card;
-use units::{bytes_exact, duration_exact, names, percent_exact};
+use units::{duration_exact, names, percent_exact};
 
 /// The heading of the options for the goal.
 pub(crate) const GOALS: &str = "How much others' I/O may lose";
@@ -24,16 +24,15 @@ pub struct GoalArgs {
         help = slowdown_help()
     )]
     pub slowdown: Option<f64>,
-    /// How much longer other I/O may wait: the 99.9th percentile of the wait that is added to a
-    /// read
+    /// How much longer a read of others may wait (99.9th percentile)
     #[arg(long, help_heading = GOALS, value_name = "TIME", value_parser = positive_duration)]
     pub max_latency: Option<Duration>,
-    /// Until when it must be done. Where that is too soon for --slowdown, the deadline wins (with
-    /// --profile trimbench refuses before it begins)
+    /// Until when it must be done, even if others' I/O loses more
+    ///
+    /// With --profile trimbench refuses a deadline that is too soon, before it begins.
     #[arg(long, help_heading = GOALS, value_name = "TIME", value_parser = positive_duration)]
     pub deadline: Option<Duration>,
-    /// The drive's card: a name that `trimbench lab profiles` lists, or a device card that
-    /// `trimbench fit` wrote
+    /// The drive's card: one of `lab profiles`, or a file of `fit`
     #[arg(long, help_heading = GOALS, value_name = "PROFILE|FILE")]
     pub profile: Option<String>,
 }
@@ -131,15 +130,6 @@ pub(crate) fn in_shell(words: &[String]) -> String {
         .collect()
 }
 
-/// A size that is read as the same even where a plain number isn't one of bytes.
-pub(crate) fn size_exact(bytes: u64) -> String {
-    let text = bytes_exact(bytes);
-    match text.ends_with(|c: char| c.is_ascii_digit()) {
-        true => format!("{text}B"),
-        false => text,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -152,14 +142,6 @@ mod tests {
             " --slowdown=5% '--profile=my card.toml' \"--profile=it's\""
         );
         assert_eq!(in_shell(&[]), "");
-    }
-
-    #[test]
-    fn sizes_have_units() {
-        assert_eq!(
-            [1 << 20, 4 << 10, 513].map(size_exact),
-            ["1M", "4k", "513B"]
-        );
     }
 
     #[test]

@@ -104,7 +104,7 @@ pub(crate) enum InputError {
 /// How a file that is no record becomes one.
 fn advice(kind: Kind) -> &'static str {
     match kind {
-        Kind::FioJobs => "; `trimbench run --fio` runs it",
+        Kind::FioJobs => "; `trimbench run --set fio=FILE` runs it",
         Kind::Unknown | Kind::Record | Kind::Compressed | Kind::Foreign(_) => "",
         _ => "; `trimbench import` makes a record of it",
     }

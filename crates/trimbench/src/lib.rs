@@ -25,9 +25,10 @@ mod systemd;
 mod usage;
 mod verdicts;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::FromArgMatches;
 use clap::error::ErrorKind;
 
 use cli::{Cli, Command};
@@ -36,13 +37,13 @@ use units::names;
 
 /// The arguments; ends the program if they are wrong.
 fn arguments() -> Cli {
-    let refused = match Cli::try_parse() {
+    let refused = match parsed(std::env::args_os()) {
         Ok(cli) => return cli,
         Err(refused) => refused,
     };
     // clap repeats what was given as it was given. So it is given only what a terminal shows.
     let given = std::env::args_os().map(|word| names::harmless(&word.to_string_lossy()));
-    let shown = Cli::try_parse_from(given).err().unwrap_or(refused);
+    let shown = parsed(given).err().unwrap_or(refused);
     // Whatever can't be written can't be told either.
     let shown = usage::explained(shown);
     let _ = shown.print();
@@ -52,6 +53,14 @@ fn arguments() -> Cli {
         Stream::Err.print(&hint);
     }
     std::process::exit(shown.exit_code())
+}
+
+fn parsed<T: Into<OsString> + Clone>(
+    words: impl IntoIterator<Item = T>,
+) -> Result<Cli, clap::Error> {
+    let mut command = cli::command();
+    let matches = command.try_get_matches_from_mut(words)?;
+    Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 
 /// The program.

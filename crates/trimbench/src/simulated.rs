@@ -103,7 +103,7 @@ const LEAST_LEFT: u64 = 4 << 20;
 /// How much a drive can still store.
 fn full(info: &Info, left: u64) -> String {
     format!(
-        "the drive {} of `trimbench lab` can store {} more; `lab up --store-limit` sets how much \
+        "the drive {} of `trimbench lab` can store {} more; `lab up --set store-limit=SIZE` sets how much \
          it can store",
         info.spec.name,
         units::bytes(left)

@@ -8,7 +8,7 @@ use record::{DeviceInfo, Head, RunRecord, as_drive};
 
 use crate::exit::{Error, Exit};
 
-/// Judges a record as its run was asked to (`--low`), and fits its discards.
+/// Judges a record as its run was asked to (`judge.low`), and fits its discards.
 pub(crate) fn verdict(record: &RunRecord) -> Verdict {
     verdict_with(record, &options(record))
 }
@@ -43,7 +43,7 @@ pub(crate) fn in_drives_time(record: RunRecord) -> Result<RunRecord, Error> {
 }
 
 fn refused(why: &NotSlowed) -> Error {
-    Error::Usage(format!("--as-drive: {why}"))
+    Error::Usage(format!("as-drive: {why}"))
 }
 
 /// Returns the exit code that the verdict's conditions give (`--fail-on`).

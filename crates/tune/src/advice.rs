@@ -89,7 +89,7 @@ pub fn advise(points: &[Point], goal: &Goal) -> Advice {
         .filter(|p| Some(p.trial) == set || p.trial.is_online_at(goal.limit_bytes));
     if set.is_some() && rests_on.any(few) {
         (finding, set) = (Finding::TooFewRuns, None);
-        text += " That rests on a single run, so nothing is set: give more --time.";
+        text += " That rests on a single run, so nothing is set: give more time (--for).";
     }
     Advice {
         finding,
@@ -174,8 +174,8 @@ fn found(points: &[Point], goal: &Goal) -> (Finding, Option<Trial>, String) {
                 match fstrim {
                     Some(_) =>
                         " Where programs that you can't change delete (databases, containers), \
-                         nodiscard with a paced fstrim suits as well, at the cost below: --policies \
-                         fstrim.",
+                         nodiscard with a paced fstrim suits as well, at the cost below: --set \
+                         policies=fstrim.",
                     None => "",
                 }
             ) + &missed;
@@ -194,7 +194,7 @@ fn found(points: &[Point], goal: &Goal) -> (Finding, Option<Trial>, String) {
         _ if all_missed(points, goal) => {
             let text = format!(
                 "{stall} No paced way held the goal of {}, so nothing is changed.{missed} Give a \
-                 larger --slowdown, or --size for a longer and surer measurement.",
+                 larger slowdown, or size for a longer and surer measurement.",
                 units::percent(goal.slowdown),
             );
             (Finding::GoalMissed, None, text)
@@ -292,7 +292,7 @@ fn nothing_stalls(now: &Point, goal: &Goal) -> (Finding, Option<Trial>, String) 
         let more = (goal.deleted_bytes as f64 * 3.0 * LOST_S / now.lost_s.median) / GIB as f64;
         let text = format!(
             "Too little was deleted to tell: {} slowed down other I/O for {} only, but took {} of its \
-             throughput in the worst 100 ms; that is {}. Give --size {}G or more.",
+             throughput in the worst 100 ms; that is {}. Give --set size={}G or more.",
             units::bytes(goal.deleted_bytes),
             units::seconds(now.lost_s.median),
             units::percent(now.worst_loss.median),

@@ -94,13 +94,17 @@ impl Setup {
     fn method(&self, trial: &Trial) -> Method {
         let text = |path: &PathBuf| path.to_string_lossy().into_owned();
         let (program, at) = (text(&self.program), text(&self.mount_point));
-        let slowdown = format!("--slowdown={}", percent_exact(self.slowdown));
+        let share = percent_exact(self.slowdown);
+        let (slowdown, set) = (
+            format!("--slowdown={share}"),
+            format!("--set=slowdown={share}"),
+        );
         let words = match trial.policy {
             Policy::Online if self.discards_twice => vec!["tune", &at, "--free-all", "{}"],
             Policy::Online => return Method::Unlink { parallel: 1 },
             // In place: a run that is ended early removes the files that it made, and no trash.
-            Policy::PacedRm => vec!["rm", "-f", "--quiet", "--no-trash", &slowdown, "{}"],
-            Policy::PacedFstrim => vec!["tune", &at, &slowdown, "--trim-after", "{}"],
+            Policy::PacedRm => vec!["rm", "-f", "--quiet", "--set=trash=false", &slowdown, "{}"],
+            Policy::PacedFstrim => vec!["tune", &at, &set, "--trim-after", "{}"],
         };
         let words = words.into_iter().map(str::to_owned);
         Method::Command {

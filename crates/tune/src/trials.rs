@@ -77,7 +77,7 @@ impl Trials {
             let (asked, next) = match request.size_bytes {
                 Some(size) => (
                     format!(" (asked for: {})", units::bytes(size)),
-                    " or give another --size",
+                    " or give another size",
                 ),
                 None => Default::default(),
             };
@@ -118,8 +118,8 @@ impl Trials {
         let least = BESIDE * all.len() as u32;
         if request.time < least {
             return Err(TuneError::Request(format!(
-                "--time {}: one run of each takes {} at least: give it that, or fewer --limits or \
-                 --policies",
+                "--for {}: one run of each takes {} at least: give it that, or fewer limits or \
+                 policies",
                 units::duration_exact(request.time),
                 units::minutes(least),
             )));
@@ -158,7 +158,7 @@ fn given(request: &Request, target: &Target, most_bytes: u64) -> Result<Vec<u64>
         if !now && (limit == 0 || limit > range.most_bytes() || !limit.is_multiple_of(granularity))
         {
             return Err(TuneError::Request(format!(
-                "--limits {}: {} takes multiples of {} up to {}",
+                "limits {}: {} takes multiples of {} up to {}",
                 units::bytes_exact(limit),
                 target.drives.join(", "),
                 units::bytes_exact(granularity),

@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 pub mod names;
+pub mod settings;
 mod show;
 mod statistics;
 pub mod typed;

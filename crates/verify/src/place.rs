@@ -74,7 +74,7 @@ pub(crate) fn survey(plan: &Plan, kept: Option<&State>) -> Result<Surveyed, Veri
             let name = kept.and_then(|state| state.directory.as_deref());
             directory(plan, path, name)?
         }
-        Where::Device { path, overwrite } => device(plan, path, overwrite)?,
+        Where::Device { path, force } => device(plan, path, *force)?,
     };
     if let Some(state) = kept {
         surveyed.size_bytes = state.size_bytes;
@@ -194,8 +194,8 @@ fn erase_block(granularities: impl Iterator<Item = u64>) -> Option<u64> {
     granularities.max().filter(|bytes| *bytes > BLOCK as u64)
 }
 
-fn device(plan: &Plan, path: &Path, overwrite: &[String]) -> Result<Surveyed, VerifyError> {
-    let claim = RawDevice::claim(path, overwrite)?;
+fn device(plan: &Plan, path: &Path, force: bool) -> Result<Surveyed, VerifyError> {
+    let claim = RawDevice::claim(path, force)?;
     let whole = claim.size_bytes() / MIB * MIB;
     let size_bytes = plan.size_bytes.unwrap_or(USUAL.min(whole));
     if size_bytes > whole || size_bytes < least(plan) {

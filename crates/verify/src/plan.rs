@@ -12,8 +12,8 @@ pub enum Where {
     Device {
         /// The device.
         path: PathBuf,
-        /// The signatures that may be destroyed, as [`storage::raw::Signature`] names them.
-        overwrite: Vec<String>,
+        /// Whether known data on it, such as a file system, may be destroyed.
+        force: bool,
     },
 }
 

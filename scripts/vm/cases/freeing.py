@@ -152,7 +152,7 @@ def run_over_each_layer(guest):
     for name in ALL:
         with stack(guest, name) as (top, images, copies), stacks.mounted(guest, top, "xfs") as mount:
             before = guest.used(*images)
-            options = (f"--size {SIZE} --foreground-size 32M --settle 0s --baseline 2s --recovery 1s "
+            options = (f"--size {SIZE} --set foreground.size=32M --settle 0s --baseline 2s --recovery 1s "
                        "--rate 50 --quiet --json -")
             with guest.peak(*images) as most:
                 done = guest.run(f"trimbench run {options} {mount}", 300)

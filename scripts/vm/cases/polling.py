@@ -12,7 +12,8 @@ def suite_polls_a_drive_that_has_queues_for_polling(guest):
     assert can == "1", f"{device}: queue/io_poll is {can}"
     told = guest.json(
         f"rm -f /tmp/e.jsonl; trimbench suite {disk(guest, 'spaces')} --destroy-data --cells ext4/nodiscard/discard "
-        "--steps engines --quick --repeats 1 --files 2 --size 64M --output /tmp/e.jsonl --json -", 300)
+        "--steps engines --quick --set repeats=1 --set files=2 --set size=64M --output /tmp/e.jsonl >&2; "
+        "trimbench suite report /tmp/e.jsonl --format json", 300)
     (engines,) = told["cells"][0]["engines"]
     runs = {(run["engine"], run["batch"]): run for run in engines["runs"] if run["cache"] == "direct"}
     same("spaces", "polled reads", runs["io_uring-iopoll", 1]["why"] is None, "queue/io_poll", can == "1")

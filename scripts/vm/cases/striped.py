@@ -8,13 +8,13 @@ from cases.layers import disk
 
 DRIVES = ["spaces", "virtio"]
 #: A killed suite leaves a file system on the drives.
-AGAIN = "--overwrite-signature ext2/3/4 --overwrite-signature xfs"
+AGAIN = "--force"
 
 
 def command(guest, *options):
     devices = " ".join(disk(guest, name) for name in DRIVES)
     return (f"trimbench suite --raid0 {devices} --destroy-data --cells ext4/nodiscard/discard,xfs/nodiscard/discard "
-            f"--steps create,rm,fstrim --repeats 1 --files 4 --size 32M --output /tmp/s.jsonl {' '.join(options)}")
+            f"--steps create,rm,fstrim --set repeats=1 --set files=4 --set size=32M --output /tmp/s.jsonl {' '.join(options)}")
 
 
 def arrays(guest):
@@ -61,7 +61,7 @@ def suite_stripes_by_md_and_leaves_no_array(guest):
     assert arrays(guest), guest.sh("cat /proc/mdstat")
     guest.sh(command(guest, AGAIN, "--dry-run"))
     until_gone(guest)
-    guest.sh(command(guest, AGAIN, "--json /tmp/s.json >&2"), 300)
+    guest.sh(command(guest, AGAIN, ">&2; trimbench suite report /tmp/s.jsonl --format json >/tmp/s.json"), 300)
     until_gone(guest)
     told = guest.json("cat /tmp/s.json")
     assert told["head"]["drive"]["striping"] == "md", told["head"]["drive"]

@@ -39,14 +39,14 @@ def tuned(guest, name, before=BEFORE):
 
 
 def command(mount, *options):
-    return f"trimbench tune {mount} --size {SIZE}M --policies online --limits 1M,16M {' '.join(options)}"
+    return f"trimbench tune {mount} --set size={SIZE}M --set policies=online --set limits=1M,16M {' '.join(options)}"
 
 
 @case
 def tune_sets_the_limit_that_costs_fewer_discards(guest):
     with tuned(guest, "slow") as mount:
         options = option(guest)
-        told = guest.json(command(mount, "--repeats 2 --time 10m --apply --persist --etc /tmp/etc "
+        told = guest.json(command(mount, "--set repeats=2 --for 10m --apply=persist --set etc=/tmp/etc "
                                   "--json /tmp/tune.json >&2; cat /tmp/tune.json"), 600)
         for point in told["points"]:
             least = SIZE * MIB // point["limit_bytes"]
@@ -65,7 +65,7 @@ def tune_sets_the_limit_that_costs_fewer_discards(guest):
 def a_killed_tune_puts_the_limit_back(guest):
     with tuned(guest, "slow", OTHER) as mount:
         options = option(guest)
-        guest.sh(f"{command(mount, '--repeats 1')} >/tmp/tune.log 2>&1 & echo $! >/tmp/pid\n"
+        guest.sh(f"{command(mount, '--set repeats=1')} >/tmp/tune.log 2>&1 & echo $! >/tmp/pid\n"
                  "disown")
         file = f"/sys/block/{guest.devices['slow']}/queue/discard_max_bytes"
         # The first trial has the present limit or the other one; the second the other.

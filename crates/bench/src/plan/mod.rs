@@ -70,8 +70,8 @@ pub enum Place {
     Device {
         /// The device node.
         path: PathBuf,
-        /// Names of the signatures found on it that may be overwritten.
-        overwrite: Vec<String>,
+        /// Whether known data on it, such as a file system, may be destroyed.
+        force: bool,
     },
 }
 

@@ -98,11 +98,11 @@ fn check_control(deletion: &Deletion, control: Control, survey: &Survey) -> Resu
                 "--control repeats a deletion, and an event happens only once: leave out --control"
             }
             Control::SecondName => {
-                "--control without --remount unlinks second names of the files, and this deletion \
-                 might cut the files themselves: add --remount, or use --delete unlink"
+                "--control unlinks second names of the files, and this deletion \
+                 might cut the files themselves: use --control=remount, or --delete unlink"
             }
             Control::Nodiscard => {
-                "--control --remount keeps a file system from discarding what is deleted, and this \
+                "--control=remount keeps a file system from discarding what is deleted, and this \
                  deletion would discard all the same: leave out --control"
             }
         });
@@ -110,7 +110,7 @@ fn check_control(deletion: &Deletion, control: Control, survey: &Survey) -> Resu
     match (control, &survey.mount) {
         (Control::Nodiscard, Some(mount)) => DiscardGuard::check_off(mount).map_err(|e| {
             let instead = match deletion.method.takes(Control::SecondName) {
-                true => "leave out --remount: a second name is unlinked instead",
+                true => "give --control alone: a second name is unlinked instead",
                 false => "leave out --control",
             };
             survey.refuse(format!("{e}; {instead}"))

@@ -39,10 +39,10 @@ pub fn preflight(plan: &Plan, survey: &Survey) -> Result<(), BenchError> {
     blocks_fit(plan)?;
     deletion::check(plan, survey)?;
     let directory = match &plan.place {
-        Place::Device { path, overwrite } => {
+        Place::Device { path, force } => {
             needs_no_files(plan)?;
             // Given back at once; the run claims it anew.
-            RawDevice::claim(path, overwrite)?;
+            RawDevice::claim(path, *force)?;
             return Ok(());
         }
         Place::Directory(directory) => directory,
@@ -54,12 +54,12 @@ pub fn preflight(plan: &Plan, survey: &Survey) -> Result<(), BenchError> {
     if let Some(program) = plan.program() {
         let asked_by = match plan.event() {
             Some(_) => "--event",
-            None => "--delete-with",
+            None => "--delete",
         };
         has_program(&program, asked_by)?;
     }
     if plan.fio.is_some() {
-        has_program(fio::PROGRAM, "--fio")?;
+        has_program(fio::PROGRAM, "fio")?;
         fio::understands(plan)?;
     }
     Ok(())
@@ -102,7 +102,7 @@ fn needs_no_files(plan: &Plan) -> Result<(), BenchError> {
     }
     if plan.fio.is_some() {
         return Err(BenchError::Plan(
-            "--fio needs a directory: a raw device is claimed for this run alone".into(),
+            "a fio job needs a directory: a raw device is claimed for this run alone".into(),
         ));
     }
     Ok(())
@@ -113,8 +113,8 @@ fn may_keep(directory: &Path) -> Result<(), BenchError> {
     if path.symlink_metadata().is_ok() && kept::size(directory).is_none() {
         return Err(BenchError::Place {
             path,
-            why: "it isn't a foreground file of yours, so --keep doesn't replace it; move it \
-                  away, or leave out --keep"
+            why: "it isn't a foreground file of yours, so foreground.keep doesn't replace it; move it \
+                  away, or leave out foreground.keep"
                 .into(),
         });
     }

@@ -287,10 +287,9 @@ impl Script<'_> {
     }
 
     fn remount(&mut self) -> Result<DiscardGuard, Early> {
-        let mount =
-            self.survey.mount.as_ref().ok_or_else(|| {
-                BenchError::Plan("--remount needs a mounted file system".to_owned())
-            })?;
+        let mount = self.survey.mount.as_ref().ok_or_else(|| {
+            BenchError::Plan("--control=remount needs a mounted file system".to_owned())
+        })?;
         Ok(DiscardGuard::off(mount)?)
     }
 }

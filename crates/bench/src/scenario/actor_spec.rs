@@ -3,10 +3,10 @@
 
 use std::str::FromStr;
 
-use units::typed::{hint, nearest};
+use units::settings::{Section, SetError};
+use units::typed::hint;
 
 use super::Actor;
-use super::section::SetError;
 
 impl FromStr for Actor {
     type Err = String;
@@ -26,10 +26,7 @@ impl FromStr for Actor {
                 return Err(format!("'{key}' is given twice"));
             }
             actor.set(key, value).map_err(|error| match error {
-                SetError::Unknown => {
-                    let near = nearest(key, Actor::KEYS.iter().copied());
-                    format!("unknown key '{key}'{}", hint(&near))
-                }
+                SetError::Unknown(near) => format!("unknown key '{key}'{}", hint(&near)),
                 SetError::Value(why) => format!("{key}: {why}"),
             })?;
         }
@@ -37,7 +34,7 @@ impl FromStr for Actor {
             return Err("it says not what the actor does: begin with e.g. read or op=read".into());
         }
         match actor.idle().into_iter().next() {
-            Some((key, need)) => Err(format!("{key} only does something with {}", need.in_toml())),
+            Some((key, need)) => Err(format!("{key} only does something with {need}")),
             None => Ok(actor),
         }
     }

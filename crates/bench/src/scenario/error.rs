@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use units::names;
-use units::typed::{Mistake, Place, hint};
+use units::typed::{Mistake, Place, hint, nearest};
 
-use super::uses::Need;
+use super::Actor;
 
 /// Why a scenario, or what the command line adds to it, isn't taken.
 #[derive(Debug, thiserror::Error)]
@@ -14,20 +14,28 @@ pub enum ScenarioError {
     #[error(transparent)]
     Mistake(#[from] Mistake),
     /// A key that would do nothing.
-    #[error("{at}: '{key}' only does something with {}: leave it out, or change that", .need.in_toml())]
+    #[error("{at}: '{key}' only does something with {need}: leave it out, or change that")]
     Idle {
         /// Where.
         at: Place,
         /// The key.
         key: &'static str,
-        /// The option that it goes with.
-        need: Need,
+        /// The setting that it goes with.
+        need: String,
     },
     /// Two actors with one name, on the command line.
     #[error("two actors are named '{name}': give each a name of its own")]
     SameName {
         /// The name.
         name: String,
+    },
+    /// No actor has this name.
+    #[error("there is no actor '{name}'{}", hint(.nearest))]
+    NoActor {
+        /// The text as it was given.
+        name: String,
+        /// The nearest actor's name.
+        nearest: Option<String>,
     },
     /// No shipped scenario and no file has this name.
     #[error(
@@ -60,4 +68,13 @@ pub enum ScenarioError {
         /// The mistake in it.
         source: Box<ScenarioError>,
     },
+}
+
+impl ScenarioError {
+    /// None of these actors has this name.
+    pub(super) fn no_actor(name: String, actors: &[Actor]) -> ScenarioError {
+        let names = actors.iter().filter_map(|actor| actor.name.as_deref());
+        let nearest = nearest(&name, names);
+        ScenarioError::NoActor { name, nearest }
+    }
 }

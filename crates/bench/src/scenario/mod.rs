@@ -1,8 +1,7 @@
 //! Scenarios: production cases as files that people read, copy and edit.
 //!
 //! A scenario is TOML in which every key may be left out. The command line's options
-//! override it key by key. `trimbench run --help` lists the defaults. A key has the name
-//! and the values of the option:
+//! override it key by key. `trimbench scenarios keys` lists them all, with their defaults:
 //!
 //! ```toml
 //! about = "A table is dropped beside readers and a log"
@@ -24,11 +23,11 @@
 
 mod actor_spec;
 mod error;
+pub mod keys;
 mod overlay;
 mod parse;
 mod parts;
 mod resolve;
-mod section;
 mod shipped;
 mod uses;
 pub mod values;
@@ -40,11 +39,10 @@ use std::io::{self, Read};
 use std::path::Path;
 
 pub use error::ScenarioError;
-pub use overlay::{Idle, Options, Part};
-pub use parts::{Actor, Deletion, Foreground, General, Phases};
+pub use overlay::{Idle, Options};
+pub use parts::{Actor, Deletion, Foreground, General, Judging, Phases};
 pub use shipped::{Shipped, all, by_name};
-pub use uses::Need;
-pub use words::{ActorOp, How};
+pub use words::{ActorOp, Counters, How};
 
 /// Most bytes of a scenario's file.
 const LARGEST_FILE: u64 = 1 << 20;
@@ -63,6 +61,8 @@ pub struct Scenario {
     pub deletion: Deletion,
     /// How long the phases last.
     pub phases: Phases,
+    /// How the record is judged.
+    pub judging: Judging,
 }
 
 impl Scenario {

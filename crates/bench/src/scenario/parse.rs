@@ -5,16 +5,21 @@ use std::str::FromStr;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
+use units::settings::{Section, SetError};
 use units::typed::{Mistake, Place, nearest};
 
-use super::section::SetError;
-use super::uses::Need;
-use super::{Actor, Deletion, Foreground, General, Phases, Scenario, ScenarioError};
+use super::{Actor, Deletion, Foreground, Judging, Phases, Scenario, ScenarioError, keys};
 
 type Cell<'i> = Spanned<DeValue<'i>>;
 
 /// Names of the sections, as they are written.
-const SECTIONS: [&str; 4] = ["foreground", "actor", "deletion", "phases"];
+const SECTIONS: [&str; 5] = [
+    Foreground::NAME,
+    Actor::NAME,
+    Deletion::NAME,
+    Phases::NAME,
+    Judging::NAME,
+];
 
 impl FromStr for Scenario {
     type Err = ScenarioError;
@@ -29,20 +34,12 @@ impl FromStr for Scenario {
         let mut scenario = Scenario::default();
         for (key, span, cell) in in_order(document.get_ref()) {
             match key {
-                "foreground" => reader.section(cell, key, Foreground::KEYS, |key, text| {
-                    scenario.foreground.set(key, text)
-                })?,
-                "actor" => scenario.actors = reader.actors(cell)?,
-                "deletion" => scenario.deletion = reader.deletion(cell)?,
-                "phases" => reader.section(cell, key, Phases::KEYS, |key, text| {
-                    scenario.phases.set(key, text)
-                })?,
-                _ => {
-                    let names = General::KEYS.iter().chain(&SECTIONS);
-                    reader.value(key, span, cell, names, |text| {
-                        scenario.general.set(key, text)
-                    })?;
-                }
+                Foreground::NAME => scenario.foreground = reader.section(cell)?,
+                Actor::NAME => scenario.actors = reader.actors(cell)?,
+                Deletion::NAME => scenario.deletion = reader.deletion(cell)?,
+                Phases::NAME => scenario.phases = reader.section(cell)?,
+                Judging::NAME => scenario.judging = reader.section(cell)?,
+                _ => reader.value(&mut scenario.general, key, span, cell)?,
             }
         }
         reader.refuse_unused(document.get_ref(), &scenario)?;
@@ -56,22 +53,20 @@ struct Reader<'t> {
 }
 
 impl Reader<'_> {
-    /// Every key of a section.
-    fn section(
-        &self,
-        cell: &Cell<'_>,
-        name: &str,
-        keys: &[&'static str],
-        mut set: impl FnMut(&str, &str) -> Result<(), SetError>,
-    ) -> Result<(), ScenarioError> {
+    /// A section, in which each key does something.
+    fn section<S: Section>(&self, cell: &Cell<'_>) -> Result<S, ScenarioError> {
         let DeValue::Table(table) = cell.get_ref() else {
             let why = "this is a section: write it in square brackets on a line of its own";
-            return Err(self.shape(&cell.span(), name, why));
+            return Err(self.shape(&cell.span(), S::NAME, why));
         };
+        let mut section = S::default();
         for (key, span, cell) in in_order(table) {
-            self.value(key, span, cell, keys, |text| set(key, text))?;
+            self.value(&mut section, key, span, cell)?;
         }
-        Ok(())
+        match section.idle().into_iter().next() {
+            Some((key, need)) => Err(self.idle(&self.key_in(cell, key), key, need)),
+            None => Ok(section),
+        }
     }
 
     /// Refuses what does nothing because of another section.
@@ -80,24 +75,19 @@ impl Reader<'_> {
         document: &DeTable<'_>,
         scenario: &Scenario,
     ) -> Result<(), ScenarioError> {
-        let general = &scenario.general;
-        let at = |key| document.get_key_value(key);
-        if general.remount == Some(true) && general.control != Some(true) {
-            let span = at("remount").map_or(0..0, |(key, _)| key.span());
-            return Err(self.idle(&span, "remount", Need::Control));
-        }
-        if general.engine.is_some() && !scenario.uses_engine() {
-            let span = at("engine").map_or(0..0, |(key, _)| key.span());
-            return Err(self.idle(&span, "engine", Need::AnEngine));
-        }
-        if scenario.foreground.size_bytes.is_some() && !scenario.uses_file() {
-            let span = at("foreground").map_or(0..0, |(_, cell)| self.key_in(cell, "size"));
-            return Err(self.idle(&span, "size", Need::TheFile));
-        }
-        Ok(())
+        let Some((path, need)) = scenario.unused().into_iter().next() else {
+            return Ok(());
+        };
+        let (section, key) = path.split_once('.').unwrap_or(("", path));
+        let span = match (document.get(section), document.get_key_value(key)) {
+            (Some(cell), _) => self.key_in(cell, key),
+            (None, Some((key, _))) => key.span(),
+            (None, None) => 0..0,
+        };
+        Err(self.idle(&span, key, need.to_owned()))
     }
 
-    fn idle(&self, span: &Range<usize>, key: &'static str, need: Need) -> ScenarioError {
+    fn idle(&self, span: &Range<usize>, key: &'static str, need: String) -> ScenarioError {
         let at = self.place(span);
         ScenarioError::Idle { at, key, need }
     }
@@ -109,9 +99,7 @@ impl Reader<'_> {
         };
         let mut actors: Vec<Actor> = Vec::new();
         for cell in cells.iter() {
-            let mut actor = Actor::default();
-            self.section(cell, "actor", Actor::KEYS, |key, text| actor.set(key, text))?;
-            self.refuse_idle(cell, actor.idle())?;
+            let actor: Actor = self.section(cell)?;
             if let Some(name) = &actor.name
                 && actors.iter().any(|other| other.name == actor.name)
             {
@@ -124,62 +112,48 @@ impl Reader<'_> {
     }
 
     fn deletion(&self, cell: &Cell<'_>) -> Result<Deletion, ScenarioError> {
-        let mut deletion = Deletion::default();
-        self.section(cell, "deletion", Deletion::KEYS, |key, text| {
-            deletion.set(key, text)
-        })?;
+        let deletion: Deletion = self.section(cell)?;
         if deletion.how.is_some() && deletion.command.is_some() {
             let why = "the program is how: give either how or command";
             return Err(self.shape(&self.key_in(cell, "command"), "command", why));
         }
-        self.refuse_idle(cell, deletion.idle())?;
         Ok(deletion)
     }
 
-    fn refuse_idle(
-        &self,
-        cell: &Cell<'_>,
-        idle: Vec<(&'static str, Need)>,
-    ) -> Result<(), ScenarioError> {
-        match idle.into_iter().next() {
-            Some((key, need)) => Err(self.idle(&self.key_in(cell, key), key, need)),
-            None => Ok(()),
-        }
-    }
-
     /// One key with its value: a text, a number or a truth value.
-    fn value<'k>(
+    fn value<S: Section>(
         &self,
+        section: &mut S,
         key: &str,
         span: Range<usize>,
         cell: &Cell<'_>,
-        known: impl IntoIterator<Item = &'k &'static str>,
-        set: impl FnOnce(&str) -> Result<(), SetError>,
     ) -> Result<(), ScenarioError> {
-        let unknown = || Mistake::UnknownKey {
-            at: self.place(&span),
-            key: key.to_owned(),
-            nearest: match belongs(key) {
-                Some(section) => Some(format!("{key} in {section}")),
-                None => nearest(key, known.into_iter().copied()),
-            },
+        let unknown = |near: Option<String>| {
+            let sections = SECTIONS.iter().filter(|_| S::NAME.is_empty());
+            ScenarioError::Mistake(Mistake::UnknownKey {
+                at: self.place(&span),
+                key: key.to_owned(),
+                nearest: belongs(key)
+                    .or(near)
+                    .or_else(|| nearest(key, sections.copied())),
+            })
         };
         let text = match cell.get_ref() {
             DeValue::String(text) => text.clone().into_owned(),
             DeValue::Integer(number) => number.as_str().to_owned(),
             DeValue::Float(number) => number.as_str().to_owned(),
             DeValue::Boolean(truth) => truth.to_string(),
-            // An unknown key is told as such, whatever its value.
-            _ => match set("") {
-                Err(SetError::Unknown) => return Err(unknown().into()),
+            // An unknown key is reported as such, whatever its value.
+            _ => match section.set(key, "") {
+                Err(SetError::Unknown(near)) => return Err(unknown(near)),
                 _ => {
                     let why = "its value is a text, a number, true or false";
                     return Err(self.shape(&cell.span(), key, why));
                 }
             },
         };
-        set(&text).map_err(|error| match error {
-            SetError::Unknown => unknown().into(),
+        section.set(key, &text).map_err(|error| match error {
+            SetError::Unknown(near) => unknown(near),
             SetError::Value(why) => self.shape(&cell.span(), key, &why),
         })
     }
@@ -209,16 +183,15 @@ impl Reader<'_> {
 
 /// Where a key belongs, of whatever section.
 fn belongs(key: &str) -> Option<String> {
-    let sections = [
-        ("[deletion]", Deletion::KEYS),
-        ("[[actor]]", Actor::KEYS),
-        ("[phases]", Phases::KEYS),
-        ("[foreground]", Foreground::KEYS),
-        ("no section, above all of them", General::KEYS),
-    ];
-    let mut named = sections.iter().filter(|(_, keys)| keys.contains(&key));
-    let first = named.next()?.0.to_owned();
-    Some(named.fold(first, |all, (section, _)| format!("{all} or {section}")))
+    let all = keys::all();
+    let paths = all.iter().filter(|(_, own)| own.name == key);
+    let sections = paths.map(|(path, _)| match path.rsplit_once('.') {
+        Some((Actor::NAME, _)) => "[[actor]]".to_owned(),
+        Some((section, _)) => format!("[{section}]"),
+        None => "no section, above all of them".to_owned(),
+    });
+    let sections: Vec<String> = sections.collect();
+    (!sections.is_empty()).then(|| format!("{key} in {}", sections.join(" or ")))
 }
 
 /// A table's keys in the order of the text, so that the first mistake is reported.
@@ -255,6 +228,7 @@ mod tests {
             no-sync = true
             [phases]
             settle = "20s"
+            [judge]
             low = "30%"
         "#;
         let scenario: Scenario = text.parse().unwrap();
@@ -264,9 +238,9 @@ mod tests {
         assert_eq!(scenario.actors[0].name.as_deref(), Some("mixed"));
         assert_eq!(scenario.actors[0].read_percent, Some(70));
         assert_eq!(scenario.actors[1].op(), ActorOp::Task("append-fdatasync"));
-        assert_eq!(scenario.deletion.how(), Some(How::Unlink));
+        assert_eq!(scenario.deletion.way(), Some(How::Unlink));
         assert_eq!(scenario.deletion.no_sync, Some(true));
-        assert_eq!(scenario.phases.low, Some(0.3));
+        assert_eq!(scenario.judging.low, Some(0.3));
         assert_eq!("".parse::<Scenario>().unwrap(), Scenario::default());
     }
 
@@ -324,10 +298,10 @@ mod tests {
                 "about = \"two\\nlines\"",
                 "line 1, column 9: 'about': give one line",
             ),
-            ("[phases]\nlow = \"100%\"", "between 0% and 100%"),
+            ("[judge]\nlow = \"100%\"", "between 0% and 100%"),
             (
-                "remount = true",
-                "line 1, column 1: 'remount' only does something with control = true",
+                "control = true",
+                "line 1, column 11: 'control': 'true' is none of off, second-name, remount",
             ),
             ("[[actor]]\n[[actor]]\nrate = 0", "line 3, column 8: 'rate'"),
         ] {

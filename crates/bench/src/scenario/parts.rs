@@ -3,129 +3,215 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::section::section;
+use units::section;
+
+use super::uses::{AT_BLOCKS, IN_THE_FILE, MIXED, OWN_FILE};
 use super::values as v;
-use super::words::{ActorOp, How};
-use crate::plan::{End, Engine, Pattern};
+use super::words::How::{Event, Fstrim, Lsm, Punch, Purge, Spill, Swap, Truncate, Unlink};
+use super::words::{ActorOp, Counters, How};
+use crate::plan::{Control, End, Engine, Pattern};
 
 section! {
     /// The keys at the top, outside any section.
-    General {
+    pub struct General["", |_| ""] {
         /// The scenario in a line.
         "about" about: String = v::line;
         /// The figure that tells most.
         "look-at" look_at: String = v::line;
-        /// A fio job file that is the foreground, beside the file of the scenario.
+        /// A fio job file as the foreground, in place of the reader unless there are actors. fio
+        /// runs it on files of the test, and its series join the record.
         "fio" fio: PathBuf = v::path;
         /// The engine of reads and writes.
-        "engine" engine: Engine = v::engine;
-        /// Reads per second of the canary; 0 for none.
-        "canary" canary_per_s: f64 = v::rate_or_none;
+        "engine" engine: Engine = v::engine, default "auto";
+        /// Reads per second of the canary, one outstanding 4 KiB read; 0 for none.
+        "canary" canary_per_s: f64 = v::rate_or_none, default "100";
         /// Seed of offsets and arrivals.
-        "seed" seed: u64 = v::number;
-        /// Whether the same is deleted without discards first.
-        "control" control: bool = v::truth;
-        /// Whether that is had by a remount.
-        "remount" remount: bool = v::truth;
+        "seed" seed: u64 = v::number, default "1";
+        /// The same deletion first without discards, to find out whether other causes make the same
+        /// dip.
+        "control" control: Option<Control> = v::control, default "off";
+        /// Devices whose discards the kernel doesn't count (queue/iostats is off).
+        "counters" counters: Counters = v::counters, default "needed";
     }
 }
 
 section! {
-    /// The file that readers and writers share, as a database's table.
-    Foreground {
-        /// Its size, in bytes.
-        "size" size_bytes: u64 = v::size;
+    /// The file that readers, writers, mixed actors and the canary share, as a database's table.
+    pub struct Foreground["foreground", |_| ""] {
+        /// Its size.
+        "size" size_bytes: u64 = v::size, shown "what is safe, at most 1G";
+        /// Leave the file behind, as .trimbench-foreground.
+        "keep" keep: bool = v::truth, default "false";
+        /// Use the file that an earlier run left behind, if it is large enough.
+        "reuse" reuse: bool = v::truth, default "false";
     }
 }
 
 section! {
     /// One source of load in the foreground.
-    Actor {
+    pub struct Actor["actor", Actor::kind] {
         /// Its name in the output.
-        "name" name: String = v::actor_name;
+        "name" name: String = v::actor_name, shown "from op";
         /// Its operation.
-        "op" op: ActorOp = v::op;
+        "op" op: ActorOp = v::op, default "read";
         /// Order of its blocks.
-        "pattern" pattern: Pattern = v::pattern;
-        /// Bytes per operation.
-        "block-size" block_bytes: u32 = v::block_size;
-        /// Operations in flight: kept so in closed loop, at most in open loop.
-        "depth" depth: u32 = v::depth;
+        "pattern" pattern: Pattern = v::pattern, default "random",
+            needs |actor| actor.does(IN_THE_FILE);
+        /// Bytes per operation; tasks have their own default.
+        "block-size" block_bytes: u32 = v::block_size, default "4k";
+        /// Closed loop: operations kept in flight; open loop: most in flight.
+        "depth" depth: u32 = v::depth, default "8; open: 64; append, a task, open task: 1";
         /// Operations submitted and reaped at once (closed loop).
-        "batch" batch: u32 = v::depth;
-        /// Open loop: operations per second.
-        "rate" rate_per_s: f64 = v::rate;
-        /// Open loop: whether operations arrive as a Poisson process.
-        "arrival" poisson: bool = v::arrival;
+        "batch" batch: u32 = v::depth, default "1",
+            needs |actor| actor.does(AT_BLOCKS).or_else(|| actor.rate_per_s.map(|_| "no rate (--rate)".into()));
+        /// Open loop: operations per second, whatever happens.
+        "rate" rate_per_s: f64 = v::rate, shown "none";
+        /// Open loop: when operations arrive.
+        "arrival" poisson: bool = v::arrival, default "constant",
+            needs |actor| actor.rate_per_s.is_none().then(|| "a rate (--rate)".into());
         /// Whether it goes through the page cache.
-        "buffered" buffered: bool = v::truth;
-        /// Share of reads in a mixed load, in percent.
-        "reads" read_percent: u8 = v::read_percent;
-        /// Largest size of its own file, in bytes.
-        "size" size_bytes: u64 = v::size;
+        "buffered" buffered: bool = v::truth, default "false",
+            needs |actor| actor.does(AT_BLOCKS);
+        /// Share of reads in a mixed load.
+        "reads" read_percent: u8 = v::read_percent, default "70%",
+            needs |actor| actor.does(MIXED);
+        /// Largest size of its own file.
+        "size" size_bytes: u64 = v::size, shown "1G; a task: its own",
+            needs |actor| actor.does(OWN_FILE);
     }
 }
 
 section! {
     /// The files to delete, and the method.
-    Deletion {
+    pub struct Deletion["deletion", Deletion::kind] {
         /// How.
-        "how" how: How = v::how;
-        /// An outside program that deletes.
-        "command" command: String = v::text;
-        /// Bytes over all files; of a continuous deleter, most that is there at once.
-        "size" size_bytes: u64 = v::size;
+        "how" how: How = v::how, shown "unlink";
+        /// An outside program that deletes; {} stands for each file, and without it all files come
+        /// after the arguments.
+        "command" command: String = v::text, shown "none";
+        /// Bytes over all files; lsm, spill: most that is there at once.
+        "size" size_bytes: u64 = v::size, shown "what is safe, at most 32G; lsm, spill: at most 4G",
+            needs |deletion| deletion.deletes_ours();
         /// Number of files.
-        "files" files: u32 = v::files;
-        /// Size of the files' extents, in bytes: fragments them on purpose.
-        "extent-size" extent_bytes: u64 = v::size;
-        /// Calls, or files, in flight at once.
-        "parallel" parallel: u32 = v::parallel;
-        /// Bytes per step.
-        "chunk" chunk_bytes: u64 = v::size;
-        /// Pause after each step.
-        "sleep" sleep: Duration = v::duration;
+        "files" files: u32 = v::files, default "1; purge: 32",
+            needs |deletion| deletion.does(FILES, true);
+        /// Size of the files' extents: fragments them on purpose.
+        "extent-size" extent_bytes: u64 = v::size, shown "whatever the file system makes",
+            needs |deletion| deletion.does(FILES, true);
+        /// Calls in flight at once, or files of a spill.
+        "parallel" parallel: u32 = v::parallel, default "1; spill: 4",
+            needs |deletion| deletion.does(&[Unlink, Spill], false);
+        /// Bytes per step; of a raw device, per call.
+        "chunk" chunk_bytes: u64 = v::size, default "128M; device: 1G",
+            needs |deletion| deletion.does(&[Truncate, Punch], false);
+        /// Pause after each step, or between two files of a spill.
+        "sleep" sleep: Duration = v::duration, default "100ms; spill: 500ms",
+            needs |deletion| deletion.does(&[Truncate, Punch, Spill], false);
         /// Whether each step is followed by fsync.
-        "fsync" fsync: bool = v::truth;
-        /// Whether no commit is forced at the end.
-        "no-sync" no_sync: bool = v::truth;
-        /// The end that holes are punched from.
-        "from" from: End = v::end;
-        /// Files removed at once.
-        "at-once" at_once: u32 = v::files;
+        "fsync" fsync: bool = v::truth, default "false",
+            needs |deletion| deletion.does(&[Truncate], false);
+        /// Force no commit after the deletion: then the file system decides when discards come.
+        "no-sync" no_sync: bool = v::truth, default "false",
+            needs |deletion| {
+                deletion.does(&[Unlink, Truncate, Punch, Swap, Purge, Lsm, Spill, Event], true)
+            };
+        /// The end of the file that is freed first.
+        "from" from: End = v::end, default "head",
+            needs |deletion| deletion.does(&[Punch], false);
+        /// Files unlinked at once.
+        "at-once" at_once: u32 = v::files, default "4",
+            needs |deletion| deletion.does(&[Purge], false);
         /// Time from one removal to the next.
-        "every" every: Duration = v::positive_duration;
+        "every" every: Duration = v::positive_duration, default "2s",
+            needs |deletion| deletion.does(&[Purge], false);
         /// Levels of the LSM tree.
-        "levels" levels: u32 = v::levels;
+        "levels" levels: u32 = v::levels, default "3",
+            needs |deletion| deletion.does(&[Lsm], false);
         /// Bytes of each of the LSM tree's files.
-        "file-size" file_bytes: u64 = v::size;
-        /// Bytes per second that flow into the LSM tree.
-        "write-rate" write_rate_bytes_per_s: u64 = v::byte_rate;
-        /// How long a continuous deleter goes on.
-        "run-for" run_for: Duration = v::positive_duration;
+        "file-size" file_bytes: u64 = v::size, shown "64M, or less in a small tree",
+            needs |deletion| deletion.does(&[Lsm], false);
+        /// Bytes per second that are written into the LSM tree, compactions included.
+        "write-rate" write_rate_bytes_per_s: u64 = v::byte_rate, default "100M/s",
+            needs |deletion| deletion.does(&[Lsm], false);
+        /// How long a continuous deletion goes on.
+        "for" run_for: Duration = v::positive_duration, default "30s",
+            needs |deletion| deletion.does(&[Lsm, Spill], false);
         /// The event's command, or `manual`.
-        "event" event: String = v::text;
-        /// Undisturbed time before the event.
-        "event-at" event_at: Duration = v::positive_duration;
-        /// Time without discards after which the event is over.
-        "event-quiet" event_quiet: Duration = v::positive_duration;
+        "event" event: String = v::text, shown "none",
+            needs |deletion| deletion.does(&[Event], false);
+        /// The event is over when no discards have come for this long after its end.
+        "event-quiet" event_quiet: Duration = v::positive_duration, default "2s",
+            needs |deletion| deletion.does(&[Event], false);
+    }
+}
+
+/// Ways to delete files that are there before.
+const FILES: &[How] = &[Unlink, Truncate, Punch, Fstrim, Swap, Purge];
+
+section! {
+    /// How long the phases last.
+    pub struct Phases["phases", |_| ""] {
+        /// Longest time to wait for a steady foreground.
+        "settle" settle: Duration = v::duration, default "60s";
+        /// Length of the baseline, before a deletion or an event.
+        "baseline" baseline: Duration = v::positive_duration, default "10s";
+        /// Time to continue after the discards are done.
+        "recovery" recovery: Duration = v::duration, default "10s";
+        /// How long discards are waited for after the last deletion call.
+        "drain-limit" drain_limit: Duration = v::duration, default "60s";
+        /// Length of the record's intervals, 10ms to 10s.
+        "interval" interval: Duration = v::interval, default "100ms";
     }
 }
 
 section! {
-    /// How long the phases last, and what counts as low in them.
-    Phases {
-        /// Longest time to wait for a steady foreground.
-        "settle" settle: Duration = v::duration;
-        /// Length of the baseline.
-        "baseline" baseline: Duration = v::positive_duration;
-        /// Length of the recovery.
-        "recovery" recovery: Duration = v::duration;
-        /// How long discards are waited for.
-        "drain-limit" drain_limit: Duration = v::duration;
-        /// Length of the record's intervals.
-        "interval" interval: Duration = v::interval;
-        /// Share of the baseline below which an interval counts as stalled.
-        "low" low: f64 = v::low;
+    /// How the record is judged.
+    pub struct Judging["judge", |_| ""] {
+        /// An interval counts as stalled below this share of the baseline.
+        "low" low: f64 = v::low, shown "the run's own, or 50%";
+        /// On a slowed drive of `lab`: times and rates as those of the drive that it stands for.
+        "as-drive" as_drive: bool = v::truth, default "false";
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_key_takes_its_own_default() {
+        let (general, phases) = (General::default(), Phases::default());
+        assert_eq!((general.seed(), general.canary_per_s()), (1, 100.0));
+        assert_eq!((general.engine(), general.control()), (Engine::Auto, None));
+        assert_eq!(general.counters(), Counters::Needed);
+        let foreground = Foreground::default();
+        assert!(!foreground.keep() && !foreground.reuse());
+        assert!(!Judging::default().as_drive());
+        let lengths = [phases.settle(), phases.baseline(), phases.recovery()];
+        assert_eq!(lengths.map(|time| time.as_secs()), [60, 10, 10]);
+        let rest = [phases.drain_limit(), phases.interval()];
+        assert_eq!(rest.map(|time| time.as_millis()), [60_000, 100]);
+        for (how, parallel, sleep_ms, files) in
+            [(Unlink, 1, 100, 1), (Spill, 4, 500, 1), (Purge, 1, 100, 32)]
+        {
+            let deletion = Deletion {
+                how: Some(how),
+                ..Deletion::default()
+            };
+            assert_eq!(deletion.parallel(), parallel, "{how:?}");
+            assert_eq!(deletion.sleep().as_millis(), sleep_ms, "{how:?}");
+            assert_eq!(deletion.files(), files, "{how:?}");
+        }
+        let plain = Deletion::default();
+        assert_eq!(plain.chunk_bytes(), 128 << 20);
+        assert!(!plain.fsync() && !plain.no_sync());
+        assert_eq!((plain.from(), plain.at_once()), (End::Head, 4));
+        assert_eq!((plain.every(), plain.levels()), (Duration::from_secs(2), 3));
+        assert_eq!(plain.write_rate_bytes_per_s(), 100 << 20);
+        let times = [plain.run_for(), plain.event_quiet()];
+        assert_eq!(
+            times.map(|time| time.as_secs()),
+            [30, crate::drain::QUIET.as_secs()]
+        );
     }
 }

@@ -1,32 +1,13 @@
 //! From what a scenario says to what a plan does: the defaults of actors and
 //! ways to delete.
 
-use std::time::Duration;
-
 use load::task;
+use units::settings::{Section, default_of};
 use units::{GIB, MIB};
 
 use super::words::{ActorOp, How};
 use super::{Actor, Deletion};
-use crate::drain::QUIET;
-use crate::plan::{self, Arrival, End, Method, Op, Pattern, Trigger, Work};
-
-/// Operations in flight of a closed loop in the shared file.
-const DEPTH: u32 = 8;
-/// Most operations in flight of an open loop.
-const OPEN_DEPTH: u32 = 64;
-/// The same of a task: a log has one writer, and other requests wait for it.
-const TASK_OPEN_DEPTH: u32 = 1;
-/// Bytes per operation: what most benchmarks read.
-const BLOCK_BYTES: u32 = 4096;
-/// Share of reads of a mixed load, in percent.
-const READ_PERCENT: u8 = 70;
-/// Bytes that slowrm cuts off at a time.
-const CHUNK: u64 = 128 * MIB;
-/// How long slowrm pauses then.
-const PAUSE: Duration = Duration::from_millis(100);
-/// Bytes that mkfs tools discard at a time.
-const DISCARD_STEP: u64 = GIB;
+use crate::plan::{self, Arrival, Method, Op, Pattern, Trigger, Work};
 
 impl Actor {
     /// The plan's actor, with defaults for what is left out.
@@ -38,7 +19,7 @@ impl Actor {
             ActorOp::Write => self.blocks(Op::Write),
             ActorOp::Append => self.blocks(Op::Append),
             ActorOp::Mixed => self.blocks(Op::Mixed {
-                read_percent: self.read_percent.unwrap_or(READ_PERCENT),
+                read_percent: self.read_percent(),
             }),
         };
         plan::Actor {
@@ -53,10 +34,10 @@ impl Actor {
             op,
             pattern: match op {
                 Op::Append => Pattern::Sequential,
-                _ => self.pattern.unwrap_or(Pattern::Random),
+                _ => self.pattern(),
             },
-            block_bytes: self.block_bytes.unwrap_or(BLOCK_BYTES),
-            direct: !self.buffered.unwrap_or(false),
+            block_bytes: self.block_bytes(),
+            direct: !self.buffered(),
             size_bytes: match op {
                 Op::Append => Some(self.size_bytes.unwrap_or(GIB)),
                 _ => None,
@@ -66,7 +47,7 @@ impl Actor {
 
     fn task(&self, name: &'static str) -> Work {
         let kind = task::kind(name);
-        let default_block = kind.map_or(BLOCK_BYTES, |kind| kind.default_block_bytes);
+        let default_block = kind.map_or(4096, |kind| kind.default_block_bytes);
         let default_size = kind.map_or(0, |kind| kind.default_size_bytes);
         Work::Task {
             kind: name.to_owned(),
@@ -80,34 +61,31 @@ impl Actor {
             ActorOp::Task(name) => task::kind(name),
             _ => None,
         };
-        let poisson = self.poisson.unwrap_or(false);
-        match (self.rate_per_s, kind) {
-            (Some(rate_per_s), kind) => Arrival::Open {
+        let own = kind.map(|kind| kind.default_arrival);
+        match (self.rate_per_s, own.filter(|_| self.depth.is_none())) {
+            (Some(rate_per_s), _) => Arrival::Open {
+                rate_per_s,
+                poisson: self.poisson(),
+                depth: self.depth(),
+            },
+            (None, Some(load::Arrival::Closed { depth, batch })) => {
+                Arrival::Closed { depth, batch }
+            }
+            (
+                None,
+                Some(load::Arrival::Open {
+                    rate_per_s,
+                    poisson,
+                    depth,
+                }),
+            ) => Arrival::Open {
                 rate_per_s,
                 poisson,
-                depth: self.depth.unwrap_or(match kind {
-                    Some(_) => TASK_OPEN_DEPTH,
-                    None => OPEN_DEPTH,
-                }),
+                depth,
             },
-            (None, Some(kind)) if self.depth.is_none() => match kind.default_arrival {
-                load::Arrival::Closed { depth, batch } => Arrival::Closed { depth, batch },
-                load::Arrival::Open {
-                    rate_per_s,
-                    poisson,
-                    depth,
-                } => Arrival::Open {
-                    rate_per_s,
-                    poisson,
-                    depth,
-                },
-            },
-            (None, kind) => Arrival::Closed {
-                depth: self.depth.unwrap_or(match (kind, self.op()) {
-                    (None, ActorOp::Append) => 1,
-                    _ => DEPTH,
-                }),
-                batch: self.batch.unwrap_or(1),
+            (None, None) => Arrival::Closed {
+                depth: self.depth(),
+                batch: self.batch(),
             },
         }
     }
@@ -117,45 +95,43 @@ impl Deletion {
     /// How the plan deletes with one of our own ways; `None`: not at all, or by an event.
     /// `size_bytes` is what was chosen for it.
     pub fn planned(&self, how: How, size_bytes: u64) -> Option<Method> {
-        let chunk_bytes = self.chunk_bytes.unwrap_or(CHUNK);
-        let sleep = self.sleep.unwrap_or(PAUSE);
-        let run_for = self.run_for.unwrap_or(Duration::from_secs(30));
+        let (chunk_bytes, sleep) = (self.chunk_bytes(), self.sleep());
         Some(match how {
             How::None | How::Event => return None,
             How::Unlink => Method::Unlink {
-                parallel: self.parallel.unwrap_or(1),
+                parallel: self.parallel(),
             },
             How::Truncate => Method::Truncate {
                 chunk_bytes,
                 sleep,
-                fsync: self.fsync.unwrap_or(false),
+                fsync: self.fsync(),
             },
             How::Punch => Method::Punch {
-                from: self.from.unwrap_or(End::Head),
+                from: self.from(),
                 chunk_bytes,
                 sleep,
             },
             How::Fstrim => Method::Fstrim,
             How::Swap => Method::Swap,
             How::Purge => Method::Purge {
-                at_once: self.at_once.unwrap_or(4),
-                every: self.every.unwrap_or(Duration::from_secs(2)),
+                at_once: self.at_once(),
+                every: self.every(),
             },
             How::Lsm => {
-                let levels = self.levels.unwrap_or(3);
+                let levels = self.levels();
                 Method::Lsm {
                     levels,
                     file_bytes: self
                         .file_bytes
                         .unwrap_or_else(|| lsm_file(size_bytes, levels)),
-                    rate_bytes_per_s: self.write_rate_bytes_per_s.unwrap_or(100 * MIB),
-                    run_for,
+                    rate_bytes_per_s: self.write_rate_bytes_per_s(),
+                    run_for: self.run_for(),
                 }
             }
             How::Spill => Method::Spill {
-                parallel: self.parallel.unwrap_or(4),
-                pause: self.sleep.unwrap_or(Duration::from_millis(500)),
-                run_for,
+                parallel: self.parallel(),
+                pause: sleep,
+                run_for: self.run_for(),
             },
         })
     }
@@ -164,24 +140,26 @@ impl Deletion {
     pub fn planned_event(&self, trigger: Trigger) -> Method {
         Method::Event {
             trigger,
-            quiet: self.event_quiet.unwrap_or(QUIET),
+            quiet: self.event_quiet(),
+        }
+    }
+
+    /// The files that the plan makes to delete.
+    pub fn planned_files(&self) -> u32 {
+        match self.way() {
+            Some(How::Event) => 0,
+            _ => self.files(),
         }
     }
 
     /// How the plan clears a raw device.
     pub fn planned_on_device(&self) -> Method {
+        let default = Deletion::KEYS.iter().find(|key| key.name == "chunk");
+        let default = default.and_then(|key| key.default).unwrap_or_default();
+        let step_bytes = units::parse_size(default_of(default, "device")).unwrap_or(GIB);
         Method::Discard {
-            step_bytes: self.chunk_bytes.unwrap_or(DISCARD_STEP),
+            step_bytes: self.chunk_bytes.unwrap_or(step_bytes),
         }
-    }
-
-    /// Number of files.
-    pub fn planned_files(&self) -> u32 {
-        self.files.unwrap_or(match self.how() {
-            Some(How::Purge) => 32,
-            Some(How::Event) => 0,
-            _ => 1,
-        })
     }
 }
 
@@ -241,15 +219,10 @@ mod tests {
     }
 
     #[test]
-    fn the_defaults_of_deletions() {
-        let how = |how| Deletion::default().planned(how, GIB);
-        assert_eq!(how(How::None), None);
-        assert_eq!(how(How::Unlink), Some(Method::Unlink { parallel: 1 }));
-        let purge = Deletion {
-            how: Some(How::Purge),
-            ..Deletion::default()
-        };
-        assert_eq!(purge.planned_files(), 32);
-        assert_eq!(Deletion::default().planned_files(), 1);
+    fn a_raw_device_is_discarded_in_larger_steps() {
+        let step_bytes = GIB;
+        let plain = Deletion::default();
+        assert_eq!(plain.planned_on_device(), Method::Discard { step_bytes });
+        assert_eq!(plain.planned(How::None, GIB), None);
     }
 }

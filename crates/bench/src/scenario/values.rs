@@ -5,9 +5,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use units::UnitError;
+use units::typed::{hint, nearest};
 
-use super::words::{ARRIVALS, ActorOp, ENDS, ENGINES, HOWS, How, OPS, PATTERNS, Word};
-use crate::plan::{End, Engine, Pattern};
+use super::words::{
+    ARRIVALS, ActorOp, CONTROLS, COUNTERS, Counters, ENDS, ENGINES, HOWS, How, OPS, PATTERNS, Word,
+};
+use crate::plan::{Control, End, Engine, Pattern};
 
 /// Most bytes of an operation.
 const LARGEST_BLOCK: u64 = 16 * units::MIB;
@@ -34,11 +37,16 @@ fn one_of<T: Copy>(text: &str, words: &[Word<T>]) -> Result<T, String> {
     let named = words.iter().find(|word| word.name == text);
     named.map(|word| word.value).ok_or_else(|| {
         let names: Vec<&str> = words.iter().map(|word| word.name).collect();
-        format!("'{text}' is none of {}", names.join(", "))
+        let near = hint(&nearest(text, names.iter().copied()));
+        format!("'{text}' is none of {}{near}", names.join(", "))
     })
 }
 
-fn whole(text: &str, least: u32, most: u32) -> Result<u32, String> {
+/// A whole number.
+///
+/// # Errors
+/// If it is none from `least` to `most`.
+pub fn whole(text: &str, least: u32, most: u32) -> Result<u32, String> {
     let number = text.trim().parse().ok();
     number
         .filter(|n| (least..=most).contains(n))
@@ -46,7 +54,10 @@ fn whole(text: &str, least: u32, most: u32) -> Result<u32, String> {
 }
 
 /// Any text but an empty one.
-pub(super) fn text(text: &str) -> Result<String, String> {
+///
+/// # Errors
+/// If it is empty.
+pub fn text(text: &str) -> Result<String, String> {
     match text.trim() {
         "" => Err("is empty".into()),
         text => Ok(text.to_owned()),
@@ -62,12 +73,18 @@ pub(super) fn line(given: &str) -> Result<String, String> {
 }
 
 /// A path.
-pub(super) fn path(given: &str) -> Result<PathBuf, String> {
+///
+/// # Errors
+/// If it is empty.
+pub fn path(given: &str) -> Result<PathBuf, String> {
     text(given).map(PathBuf::from)
 }
 
 /// True or false.
-pub(super) fn truth(text: &str) -> Result<bool, String> {
+///
+/// # Errors
+/// If it is neither.
+pub fn truth(text: &str) -> Result<bool, String> {
     match text.trim() {
         "true" => Ok(true),
         "false" => Ok(false),
@@ -76,7 +93,10 @@ pub(super) fn truth(text: &str) -> Result<bool, String> {
 }
 
 /// A whole number.
-pub(super) fn number(text: &str) -> Result<u64, String> {
+///
+/// # Errors
+/// If it is none.
+pub fn number(text: &str) -> Result<u64, String> {
     let wrong = |_| format!("'{text}': give a whole number from 0");
     text.trim().parse().map_err(wrong)
 }
@@ -221,6 +241,14 @@ pub(super) fn pattern(text: &str) -> Result<Pattern, String> {
 
 pub(super) fn arrival(text: &str) -> Result<bool, String> {
     one_of(text, ARRIVALS)
+}
+
+pub(super) fn control(text: &str) -> Result<Option<Control>, String> {
+    one_of(text, CONTROLS)
+}
+
+pub(super) fn counters(text: &str) -> Result<Counters, String> {
+    one_of(text, COUNTERS)
 }
 
 pub(super) fn end(text: &str) -> Result<End, String> {

@@ -27,12 +27,8 @@ pub(crate) struct Device {
 }
 
 impl Device {
-    pub(super) fn claim(
-        plan: &Plan,
-        path: &Path,
-        overwrite: &[String],
-    ) -> Result<Device, BenchError> {
-        let claim = RawDevice::claim(path, overwrite)?;
+    pub(super) fn claim(plan: &Plan, path: &Path, force: bool) -> Result<Device, BenchError> {
+        let claim = RawDevice::claim(path, force)?;
         let file = Arc::new(claim.open(Caching::Direct)?);
         let foreground = if plan.needs_file() {
             plan.file.size_bytes

@@ -23,7 +23,7 @@ pub(crate) fn allow_open_files(plan: &Plan) -> Result<(), BenchError> {
     };
     Err(BenchError::Plan(if spacers(plan) > 0 {
         format!(
-            "--extent-size needs {needed} open files for that many --files, and the limit is \
+            "deletion.extent-size needs {needed} open files for that many --files, and the limit is \
              {limit}: lower --files or raise the limit (ulimit -n)"
         )
     } else {

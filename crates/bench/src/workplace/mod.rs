@@ -70,8 +70,8 @@ impl Workplace {
     pub(crate) fn claim(plan: &Plan, survey: &Survey) -> Result<Workplace, BenchError> {
         match &plan.place {
             Place::Directory(_) => Directory::make(plan, survey).map(Workplace::Directory),
-            Place::Device { path, overwrite } => {
-                Device::claim(plan, path, overwrite).map(Workplace::Device)
+            Place::Device { path, force } => {
+                Device::claim(plan, path, *force).map(Workplace::Device)
             }
         }
     }

@@ -54,7 +54,7 @@ fn answer(why: &Why) -> String {
         ),
         Verdict::NotTrim => not_trim(why, victim),
         Verdict::Nothing if victim.seconds < SHORT_S => format!(
-            "{} was not seen to wait: in {} trimbench had {} at it. A higher --rate makes more.",
+            "{} was not seen to wait: in {} trimbench had {} at it. A higher rate (--set rate=200) makes more.",
             who(why, victim),
             show::seconds(why.seconds),
             show::counted(why.sampling.samples, "look"),

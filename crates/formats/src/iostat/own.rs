@@ -68,7 +68,7 @@ impl<'a> Own<'a> {
             format!(
                 "Other devices discarded, too: {}{more}. trimbench leaves those discards out, because \
                  the foreground isn't on these devices or they lie over a drive whose own discards \
-                 count. If the foreground is on one of them, name it (--device, --members).",
+                 count. If the foreground is on one of them, name it (--set device=NAME, --members).",
                 named.join(", ")
             )
         })

@@ -50,7 +50,7 @@ pub fn record(log: &Log, notes: Option<&Notes>, options: &Options) -> Result<Run
         0 => {}
         n => warnings.push(format!(
             "Reads or writes of {n} devices were left out beside {MAX_ACTORS} busier ones; name those \
-             that matter (--device)."
+             that matter (--set device=NAME)."
         )),
     }
     if actors.is_empty() {

@@ -278,7 +278,7 @@ fn in_what_time(slower: Slower) -> String {
     }
     format!(
         "The simulated drive was {times} times {how} than the one it stands for, and all times and \
-         rates are as measured; --as-drive tells those of that drive."
+         rates are as measured; --set as-drive=true gives those of that drive."
     )
 }
 

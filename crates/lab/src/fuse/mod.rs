@@ -91,7 +91,7 @@ pub(crate) fn mount(
             }
         }
     } else {
-        "--no-io-uring was given".to_owned()
+        "io-uring=false was given".to_owned()
     };
     let connection = linux::fuse::open()?;
     linux::fuse::mount_on(&connection, NAME, on)?;

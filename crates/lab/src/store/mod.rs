@@ -161,7 +161,7 @@ impl Store {
         let log = self.log.as_ref().ok_or_else(|| {
             io::Error::new(
                 io::ErrorKind::Unsupported,
-                "it has no log: make it with `lab up --log FILE`",
+                "it has no log: make it with `lab up --set log=FILE`",
             )
         })?;
         lock(log).mark(text)

@@ -89,7 +89,7 @@ impl Store {
         if !over.patterned.is_empty() {
             return Err(io::Error::new(
                 io::ErrorKind::Unsupported,
-                "the drive was made with --premapped, and what was not written since takes no space \
+                "the drive was made with premapped=true, and what was not written since takes no space \
                  that could be copied",
             ));
         }

@@ -107,7 +107,7 @@ fn wait(
             Ok(Attempt::Held(_)) => {}
             Err(Failure::Final(why)) => return Err(LeaseError::Refused(why)),
             Err(Failure::Passing(why)) if !failed => {
-                note(&format!("--lease k8s: {why}; tries again"));
+                note(&format!("lease=k8s: {why}; tries again"));
                 failed = true;
             }
             Err(Failure::Passing(_)) => {}

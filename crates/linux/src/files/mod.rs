@@ -53,7 +53,7 @@ pub enum FileError {
     #[error("cannot create {path}: {source}", path = names::shown(path))]
     Create { path: PathBuf, source: io::Error },
     #[error(
-        "{path} takes no direct I/O (O_DIRECT: {source}); use buffered I/O (--buffered) or another file system", path = names::shown(path))]
+        "{path} takes no direct I/O (O_DIRECT: {source}); use buffered I/O (buffered=true) or another file system", path = names::shown(path))]
     Direct { path: PathBuf, source: io::Error },
     #[error("{path} is not a regular file", path = names::shown(path))]
     NotRegular { path: PathBuf },

@@ -38,8 +38,6 @@ pub enum DeviceError {
     Raw(#[from] RawError),
     #[error(transparent)]
     Target(#[from] storage::TargetError),
-    #[error("{device} holds data: {found}; if that may be destroyed, add --force")]
-    Signatures { device: String, found: String },
     #[error("{device} takes no discards; see: trimbench inspect {device}")]
     Unsupported { device: String },
     #[error("{device}: {what}")]
@@ -117,28 +115,15 @@ fn range(part: &Part, size: u64) -> Result<Range<u64>, String> {
 }
 
 impl Discarding {
-    /// Claims a device. With `overwrite`, signatures of file systems and the like on it may be
+    /// Claims a device. With `force`, signatures of file systems and the like on it may be
     /// destroyed. Discards nothing.
     ///
     /// # Errors
-    /// [`DeviceError::Raw`] where it is in use, or holds known data without `overwrite`;
+    /// [`DeviceError::Raw`] where it is in use, or holds known data without `force`;
     /// [`DeviceError::Unsupported`] where it takes no discards; [`DeviceError::Range`].
-    pub fn claim(path: &Path, part: &Part, overwrite: bool) -> Result<Discarding, DeviceError> {
+    pub fn claim(path: &Path, part: &Part, force: bool) -> Result<Discarding, DeviceError> {
         let name = units::names::shown(path).to_string();
-        let device = match RawDevice::claim(path, &[]) {
-            Err(RawError::Signatures { found, .. }) if overwrite => {
-                let names: Vec<String> = found.iter().map(|one| one.name.to_owned()).collect();
-                RawDevice::claim(path, &names)?
-            }
-            Err(RawError::Signatures { found, .. }) => {
-                let found: Vec<&str> = found.iter().map(|one| one.name).collect();
-                return Err(DeviceError::Signatures {
-                    device: name,
-                    found: found.join(", "),
-                });
-            }
-            claimed => claimed?,
-        };
+        let device = RawDevice::claim(path, force)?;
         if device.discard().max_bytes == 0 {
             return Err(DeviceError::Unsupported { device: name });
         }

@@ -19,7 +19,7 @@ pub const LITTLE: u64 = 64 << 20;
 /// How long less debt than [`LITTLE`] waits.
 pub const LITTLE_FOR: Duration = Duration::from_secs(30);
 
-/// A run that is too short to be worth a trim waits for this share of `--max-age`. All
+/// A run that is too short to be worth a trim waits for this share of `max-age`. All
 /// that have waited for almost as long go with it, in one series.
 const SHORT_WAITS: f64 = 0.5;
 const SHORT_GOES: f64 = 0.375;

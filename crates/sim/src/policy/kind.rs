@@ -252,156 +252,31 @@ impl PolicyKind {
     }
 }
 
-macro_rules! key {
-    ($name:literal, $field:ident, $about:literal, $set:expr, $show:expr) => {
-        Key {
-            name: $name,
-            about: $about,
-            set: |p: &mut Parameters, text| {
-                p.$field = $set(text)?;
-                Ok(())
-            },
-            show: |p: &Parameters| $show(p.$field),
-        }
-    };
-}
-
 fn shown(value: impl ToString) -> String {
     value.to_string()
 }
 
 /// Every parameter of a policy.
-pub(crate) const PARAMETERS: &[Key<Parameters>] = &[
-    key!(
-        "block",
-        block,
-        "bytes in a block of the file system",
-        blocks,
-        units::bytes_exact
-    ),
-    key!(
-        "at-least",
-        at_least,
-        "shorter ranges are never discarded",
-        size,
-        units::bytes_exact
-    ),
-    key!(
-        "ranges",
-        ranges,
-        "most ranges in a command",
-        |t| number(t, 1, 65_536),
-        shown
-    ),
-    key!(
-        "range-bytes",
-        range_bytes,
-        "most bytes in a range",
-        blocks,
-        units::bytes_exact
-    ),
-    key!(
-        "collect",
-        collect,
-        "freed space is collected for so long",
-        duration,
-        show_duration
-    ),
-    key!(
-        "depth",
-        depth,
-        "discards in flight on each drive",
-        |t| number(t, 1, 1024),
-        shown
-    ),
-    key!(
-        "throttled-depth",
-        throttled_depth,
-        "the same, once reads wait",
-        |t| number(t, 1, 1024),
-        shown
-    ),
-    key!(
-        "throttle-after",
-        throttle_after,
-        "when that begins",
-        duration,
-        show_duration
-    ),
-    key!(
-        "delay",
-        delay,
-        "freed space waits so long for reuse",
-        duration,
-        show_duration
-    ),
-    key!(
-        "iops-limit",
-        iops_limit,
-        "discards a second; 0: any",
-        |t| number(t, 0, 1_000_000),
-        shown
-    ),
-    key!(
-        "kbps-limit",
-        kbps_limit,
-        "KiB a second; 0: any",
-        |t| number(t, 0, 1 << 40),
-        shown
-    ),
-    key!(
-        "piece",
-        piece,
-        "most bytes in a discard",
-        blocks,
-        units::bytes_exact
-    ),
-    key!(
-        "every",
-        every,
-        "time from one fstrim to the next",
-        span,
-        show_duration
-    ),
-    key!(
-        "paced",
-        paced,
-        "whether fstrim is paced as trimbench fstrim",
-        truth,
-        shown
-    ),
-    key!(
-        "max-age",
-        max_age,
-        "guard trims faster what was freed longer ago",
-        span,
-        show_duration
-    ),
-    key!(
-        "min-run",
-        min_run,
-        "shorter runs wait up to half of max-age; auto: by what trims cost",
-        |t| match t {
-            "auto" => Ok(None),
-            _ => size(t).map(Some),
-        },
-        |run: Option<u64>| run.map_or("auto".to_owned(), units::bytes_exact)
-    ),
-    key!(
-        "slowdown",
-        slowdown,
-        "share of the foreground that it may cost",
-        share,
-        units::percent_exact
-    ),
-    key!(
-        "max-latency",
-        max_latency,
-        "most latency that it may add; 0: any",
-        duration,
-        show_duration
-    ),
-];
+pub(crate) const PARAMETERS: &[Key<Parameters>] = crate::keys::keys! { Parameters:
+    "block" block "bytes in a block of the file system": blocks, units::bytes_exact;
+    "at-least" at_least "shorter ranges are never discarded": size, units::bytes_exact;
+    "ranges" ranges "most ranges in a command": |t| number(t, 1, 65_536), shown;
+    "range-bytes" range_bytes "most bytes in a range": blocks, units::bytes_exact;
+    "collect" collect "freed space is collected for so long": duration, show_duration;
+    "depth" depth "discards in flight on each drive": |t| number(t, 1, 1024), shown;
+    "throttled-depth" throttled_depth "the same, once reads wait": |t| number(t, 1, 1024), shown;
+    "throttle-after" throttle_after "when that begins": duration, show_duration;
+    "delay" delay "freed space waits so long for reuse": duration, show_duration;
+    "iops-limit" iops_limit "discards a second; 0: any": |t| number(t, 0, 1_000_000), shown;
+    "kbps-limit" kbps_limit "KiB a second; 0: any": |t| number(t, 0, 1 << 40), shown;
+    "piece" piece "most bytes in a discard": blocks, units::bytes_exact;
+    "every" every "time from one fstrim to the next": span, show_duration;
+    "paced" paced "whether fstrim is paced as trimbench fstrim": truth, shown;
+    "max-age" max_age "guard trims faster what was freed longer ago": span, show_duration;
+    "min-run" min_run "shorter runs wait up to half of max-age; auto: by what trims cost": |t| match t { "auto" => Ok(None), _ => size(t).map(Some), }, |run: Option<u64>| run.map_or("auto".to_owned(), units::bytes_exact);
+    "slowdown" slowdown "share of the foreground that it may cost": share, units::percent_exact;
+    "max-latency" max_latency "most latency that it may add; 0: any": duration, show_duration;
+};
 
 #[cfg(test)]
 mod tests {

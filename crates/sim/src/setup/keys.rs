@@ -6,20 +6,6 @@ use crate::volume::AllocatorKind;
 
 use super::Setup;
 
-macro_rules! key {
-    ($name:literal, $field:ident, $about:literal, $set:expr, $show:expr) => {
-        Key {
-            name: $name,
-            about: $about,
-            set: |s: &mut Setup, text| {
-                s.$field = $set(text)?;
-                Ok(())
-            },
-            show: |s: &Setup| $show(s.$field),
-        }
-    };
-}
-
 fn shown(value: impl ToString) -> String {
     value.to_string()
 }
@@ -56,155 +42,29 @@ fn allocator(text: &str) -> Result<Option<AllocatorKind>, String> {
 }
 
 /// Every setting of a run but drive, policy and workload.
-pub const SETTINGS: &[Key<Setup>] = &[
-    key!(
-        "size",
-        size,
-        "bytes that the workload has",
-        blocks,
-        units::bytes_exact
-    ),
-    key!(
-        "files",
-        files,
-        "files that the workload has",
-        |t| number(t, 1, 10_000_000),
-        shown
-    ),
-    key!(
-        "volume",
-        volume,
-        "bytes of the volume; 0: twice `size`, at least 16G",
-        size,
-        units::bytes_exact
-    ),
-    key!(
-        "fill",
-        fill,
-        "share of the volume that other files use",
-        part,
-        units::percent_exact
-    ),
-    key!(
-        "allocator",
-        allocator,
-        "whose way of allocating: auto, ffs, ext4, xfs or btrfs",
-        allocator,
-        |a: Option<AllocatorKind>| a.map_or("auto".to_owned(), |a| a.name().to_owned())
-    ),
-    key!(
-        "readers",
-        readers,
-        "reads of 4 KiB in flight (closed loop)",
-        small,
-        shown
-    ),
-    key!(
-        "reads-per-s",
-        reads_per_s,
-        "reads a second at random times (open loop); 0: none",
-        rate,
-        shown
-    ),
-    key!(
-        "writers",
-        writers,
-        "writes of 4 KiB in flight",
-        small,
-        shown
-    ),
-    key!(
-        "syncers",
-        syncers,
-        "programs that write 4 KiB and sync",
-        small,
-        shown
-    ),
-    key!(
-        "baseline",
-        baseline,
-        "time before the deletion",
-        duration,
-        show_duration
-    ),
-    key!(
-        "recovery",
-        recovery,
-        "time after the last discard",
-        duration,
-        show_duration
-    ),
-    key!(
-        "limit",
-        limit,
-        "longest wait for the last discard",
-        span,
-        show_duration
-    ),
-    key!(
-        "length",
-        length,
-        "time of a workload that goes on and on",
-        span,
-        show_duration
-    ),
-    key!(
-        "pause",
-        pause,
-        "pause of such a workload",
-        duration,
-        show_duration
-    ),
-    key!(
-        "interval",
-        interval,
-        "a row of the record",
-        span,
-        show_duration
-    ),
-    key!(
-        "per-io",
-        per_io,
-        "the host's time for each foreground I/O",
-        duration,
-        show_duration
-    ),
-    key!(
-        "per-discard",
-        per_discard,
-        "the kernel's time between two discards",
-        duration,
-        show_duration
-    ),
-    key!(
-        "per-file",
-        per_file,
-        "the deleter's time for each file",
-        duration,
-        show_duration
-    ),
-    key!(
-        "commit-time",
-        commit_time,
-        "time of a commit beside its flush",
-        duration,
-        show_duration
-    ),
-    key!(
-        "commit-every",
-        commit_every,
-        "longest time from a deletion to its commit",
-        span,
-        show_duration
-    ),
-    key!(
-        "seed",
-        seed,
-        "decides all that is random",
-        |t| number(t, 0, u64::MAX),
-        shown
-    ),
-    Key {
+pub const SETTINGS: &[Key<Setup>] = crate::keys::keys! { Setup:
+    "size" size "bytes that the workload has": blocks, units::bytes_exact;
+    "files" files "files that the workload has": |t| number(t, 1, 10_000_000), shown;
+    "volume" volume "bytes of the volume; 0: twice `size`, at least 16G": size, units::bytes_exact;
+    "fill" fill "share of the volume that other files use": part, units::percent_exact;
+    "allocator" allocator "whose way of allocating: auto, ffs, ext4, xfs or btrfs": allocator, |a: Option<AllocatorKind>| a.map_or("auto".to_owned(), |a| a.name().to_owned());
+    "readers" readers "reads of 4 KiB in flight (closed loop)": small, shown;
+    "reads-per-s" reads_per_s "reads a second at random times (open loop); 0: none": rate, shown;
+    "writers" writers "writes of 4 KiB in flight": small, shown;
+    "syncers" syncers "programs that write 4 KiB and sync": small, shown;
+    "baseline" baseline "time before the deletion": duration, show_duration;
+    "recovery" recovery "time after the last discard": duration, show_duration;
+    "limit" limit "longest wait for the last discard": span, show_duration;
+    "length" length "time of a workload that goes on and on": span, show_duration;
+    "pause" pause "pause of such a workload": duration, show_duration;
+    "interval" interval "a row of the record": span, show_duration;
+    "per-io" per_io "the host's time for each foreground I/O": duration, show_duration;
+    "per-discard" per_discard "the kernel's time between two discards": duration, show_duration;
+    "per-file" per_file "the deleter's time for each file": duration, show_duration;
+    "commit-time" commit_time "time of a commit beside its flush": duration, show_duration;
+    "commit-every" commit_every "longest time from a deletion to its commit": span, show_duration;
+    "seed" seed "decides all that is random": |t| number(t, 0, u64::MAX), shown;
+    more Key {
         name: "flash",
         about: "flash behind the drive: off, or PAGE PAGES_IN_BLOCK SPARE% greedy|fifo",
         set: |s, text| {
@@ -218,8 +78,8 @@ pub const SETTINGS: &[Key<Setup>] = &[
             Ok(())
         },
         show: |s| s.flash.map_or("off".to_owned(), |flash| flash.to_string()),
-    },
-];
+    };
+};
 
 /// Every policy with its parameters and their usual values, as text for people.
 pub fn describe_policies() -> String {

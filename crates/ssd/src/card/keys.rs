@@ -26,133 +26,54 @@ impl Key {
     }
 }
 
-const fn key(path: &'static str, default: Option<&'static str>, about: &'static str) -> Key {
-    Key {
-        path,
-        default,
-        about,
-    }
+/// Keys from a table with a row for each: its path, its default if it has one, and its meaning.
+macro_rules! keys {
+    ($($path:literal $(= $default:literal)?: $about:literal;)+) => {
+        &[$(Key {
+            path: $path,
+            default: {
+                let default: &[&str] = &[$($default)?];
+                match default {
+                    [] => None,
+                    [text, ..] => Some(*text),
+                }
+            },
+            about: $about,
+        }),+]
+    };
 }
 
 /// Every figure of a card, in the order in which a card is printed.
 ///
 /// `discard.a`, `discard.b` and `discard.queue` may be missing where
 /// `discard.supported` is false.
-pub const KEYS: &[Key] = &[
-    key(
-        "discard.supported",
-        Some("true"),
-        "whether it takes discards at all: true or false",
-    ),
-    key(
-        "discard.a",
-        None,
-        "time of a discard command, whatever its size",
-    ),
-    key(
-        "discard.b",
-        None,
-        "time for each MiB of mapped space, e.g. 8.44us/MiB",
-    ),
-    key(
-        "discard.b_unmapped",
-        Some("b"),
-        "time for each MiB that holds nothing; `b`: the same",
-    ),
-    key(
-        "discard.per_range",
-        Some("0"),
-        "time for each range of a command",
-    ),
-    key(
-        "discard.max_ranges",
-        Some("256"),
-        "most ranges in a command (NVMe: 256; ATA: 64 per block)",
-    ),
-    key(
-        "discard.max_bytes",
-        Some("4G"),
-        "most bytes in a command, all ranges together",
-    ),
-    key(
-        "discard.queue",
-        None,
-        "exclusive, non-ncq-drain, or parallel K",
-    ),
-    key(
-        "discard.phi",
-        Some("1"),
-        "share of its time in which reads and writes wait",
-    ),
-    key(
-        "discard.jitter",
-        Some("0"),
-        "standard deviation of its time, as a share of it (at most 33%)",
-    ),
-    key("discard.smallest", Some("0"), "a shorter range is ignored"),
-    key(
-        "discard.read_after_trim",
-        Some("undefined"),
-        "zeros, deterministic or undefined",
-    ),
-    key(
-        "map.granule",
-        Some("4k"),
-        "unit of the drive's map, a power of 2 from 512: discards round inwards to it",
-    ),
-    key(
-        "read.latency",
-        None,
-        "time of a 4-KiB read on an idle drive",
-    ),
-    key(
-        "read.per_mib",
-        Some("0ns/MiB"),
-        "time on the interface that all reads share, for each MiB: 1 / bandwidth",
-    ),
-    key("read.parallelism", None, "reads worked at at once"),
-    key(
-        "read.jitter",
-        Some("0"),
-        "standard deviation of a read's time, as a share of it (at most 33%)",
-    ),
-    key(
-        "write.latency",
-        None,
-        "time of a 4-KiB write into the idle drive's cache",
-    ),
-    key(
-        "write.per_mib",
-        Some("0ns/MiB"),
-        "time on the interface that all writes share, for each MiB: 1 / bandwidth",
-    ),
-    key("write.parallelism", None, "writes worked at at once"),
-    key(
-        "write.jitter",
-        Some("0"),
-        "standard deviation of a write's time, as a share of it (at most 33%)",
-    ),
-    key(
-        "fold.per_mib",
-        Some("0ns/MiB"),
-        "background work that a write leaves behind, e.g. moving it out of a fast cache",
-    ),
-    key(
-        "fold.longest",
-        Some("0"),
-        "most background work that is put off",
-    ),
-    key(
-        "fold.read_share",
-        Some("1"),
-        "share of its speed that a read keeps meanwhile, above 0",
-    ),
-    key(
-        "flush.latency",
-        None,
-        "time of a flush, once the writes before it have completed",
-    ),
-];
+pub const KEYS: &[Key] = keys! {
+    "discard.supported" = "true": "whether it takes discards at all: true or false";
+    "discard.a": "time of a discard command, whatever its size";
+    "discard.b": "time for each MiB of mapped space, e.g. 8.44us/MiB";
+    "discard.b_unmapped" = "b": "time for each MiB that holds nothing; `b`: the same";
+    "discard.per_range" = "0": "time for each range of a command";
+    "discard.max_ranges" = "256": "most ranges in a command (NVMe: 256; ATA: 64 per block)";
+    "discard.max_bytes" = "4G": "most bytes in a command, all ranges together";
+    "discard.queue": "exclusive, non-ncq-drain, or parallel K";
+    "discard.phi" = "1": "share of its time in which reads and writes wait";
+    "discard.jitter" = "0": "standard deviation of its time, as a share of it (at most 33%)";
+    "discard.smallest" = "0": "a shorter range is ignored";
+    "discard.read_after_trim" = "undefined": "zeros, deterministic or undefined";
+    "map.granule" = "4k": "unit of the drive's map, a power of 2 from 512: discards round inwards to it";
+    "read.latency": "time of a 4-KiB read on an idle drive";
+    "read.per_mib" = "0ns/MiB": "time on the interface that all reads share, for each MiB: 1 / bandwidth";
+    "read.parallelism": "reads worked at at once";
+    "read.jitter" = "0": "standard deviation of a read's time, as a share of it (at most 33%)";
+    "write.latency": "time of a 4-KiB write into the idle drive's cache";
+    "write.per_mib" = "0ns/MiB": "time on the interface that all writes share, for each MiB: 1 / bandwidth";
+    "write.parallelism": "writes worked at at once";
+    "write.jitter" = "0": "standard deviation of a write's time, as a share of it (at most 33%)";
+    "fold.per_mib" = "0ns/MiB": "background work that a write leaves behind, e.g. moving it out of a fast cache";
+    "fold.longest" = "0": "most background work that is put off";
+    "fold.read_share" = "1": "share of its speed that a read keeps meanwhile, above 0";
+    "flush.latency": "time of a flush, once the writes before it have completed";
+};
 
 /// The key with this path.
 pub(crate) fn by_path(path: &str) -> Option<&'static Key> {

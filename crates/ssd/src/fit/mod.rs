@@ -321,7 +321,7 @@ fn notes(seen: &[Seen<'_>], fit: &Fit, alone: bool) -> Vec<String> {
         notes.push(format!(
             "{} of free space were discarded beside what was deleted (ext4 does that). Where the \
              drive had nothing there they can cost it less, and then the rungs are too low: XFS on \
-             it, or --device, tells.",
+             it, or of a raw device, tells.",
             units::bytes((mib * units::MIB as f64) as u64)
         ));
     }

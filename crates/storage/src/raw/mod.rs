@@ -1,7 +1,7 @@
 //! Claiming a raw block device whose data may be destroyed.
 //!
 //! A device is claimed only when nobody uses it in any way the kernel knows of. It must hold
-//! nothing that would be recognised, or only signatures that the caller allows to overwrite. While
+//! nothing that would be recognised, or what the caller forces it to destroy. While
 //! claimed, the kernel lets nobody mount it.
 
 mod in_use;
@@ -54,15 +54,12 @@ pub enum RawError {
     #[error("{path} has no size; is there a medium in it?", path = names::shown(path))]
     NoSize { path: PathBuf },
     #[error(
-        "{path} holds data: {}{}; if that may be destroyed, name it with --overwrite-signature, or wipe it with: wipefs --all {}",
+        "{path} holds data: {}; if that may be destroyed, add --force, or wipe it with: wipefs --all {path}",
         names(found),
-        mismatch(others),
-        names::shown(path), path = names::shown(path))]
+        path = names::shown(path))]
     Signatures {
         path: PathBuf,
         found: Vec<Signature>,
-        /// Names that were given and match none of them.
-        others: Vec<String>,
     },
     #[error("cannot read {path} to see whether it holds data: {source}", path = names::shown(path))]
     Read { path: PathBuf, source: io::Error },
@@ -78,13 +75,6 @@ fn names(found: &[Signature]) -> String {
     names.join(", ")
 }
 
-fn mismatch(others: &[String]) -> String {
-    match others {
-        [] => String::new(),
-        others => format!(" (and not {}, which was named)", others.join(", ")),
-    }
-}
-
 /// A block device that is ours alone while this lives.
 #[derive(Debug)]
 pub struct RawDevice {
@@ -97,13 +87,13 @@ pub struct RawDevice {
 
 impl RawDevice {
     /// Claims the device at `path` for destruction. Writes nothing.
-    /// `overwrite` names what may be destroyed, as [`Signature::name`] has it.
+    /// With `force` known data on it, such as a file system, may be destroyed.
     ///
     /// # Errors
-    /// When it isn't a block device, can't be written, has no size, or holds something that
-    /// `overwrite` doesn't allow. Also when it is in use in any way: mounted, swap, held by another
+    /// When it isn't a block device, can't be written, has no size, or holds known data without
+    /// `force`. Also when it is in use in any way: mounted, swap, held by another
     /// device, claimed by another program, open for writing or mapped by one.
-    pub fn claim(path: impl AsRef<Path>, overwrite: &[String]) -> Result<RawDevice, RawError> {
+    pub fn claim(path: impl AsRef<Path>, force: bool) -> Result<RawDevice, RawError> {
         let path = path.as_ref().to_path_buf();
         let failed = |source| RawError::Path {
             path: path.clone(),
@@ -138,15 +128,8 @@ impl RawDevice {
             path: path.clone(),
             source,
         })?;
-        let allowed = |one: &Signature| overwrite.iter().any(|name| one.is_called(name));
-        if !found.iter().all(allowed) {
-            let differs = |name: &&String| !found.iter().any(|one| one.is_called(name));
-            let others = overwrite.iter().filter(differs).cloned().collect();
-            return Err(RawError::Signatures {
-                path,
-                found,
-                others,
-            });
+        if !found.is_empty() && !force {
+            return Err(RawError::Signatures { path, found });
         }
         let info = devices::under_device(&sys, &name)
             .ok()

@@ -17,15 +17,6 @@ pub struct Signature {
     pub offset_bytes: u64,
 }
 
-impl Signature {
-    /// Whether a user calls it so: by its name in any case, or `ext2`, `ext3` or `ext4`, whose
-    /// mark is the same.
-    pub fn is_called(&self, name: &str) -> bool {
-        let ext = self.name == EXT && ["ext2", "ext3", "ext4"].contains(&name);
-        ext || name.eq_ignore_ascii_case(self.name)
-    }
-}
-
 #[derive(Clone, Copy)]
 enum Place {
     /// From the beginning.
@@ -243,19 +234,6 @@ mod tests {
         let file = tempfile::tempfile().unwrap();
         file.set_len(size).unwrap();
         file
-    }
-
-    #[test]
-    fn a_signature_goes_by_the_names_that_users_give_it() {
-        let signature = |name| Signature {
-            name,
-            offset_bytes: 0,
-        };
-        for name in ["ext2/3/4", "ext2", "ext3", "ext4"] {
-            assert!(signature(EXT).is_called(name));
-            assert!(!signature("XFS").is_called(name));
-        }
-        assert!(signature("XFS").is_called("xfs") && !signature(EXT).is_called("xfs"));
     }
 
     #[test]

@@ -12,8 +12,8 @@ use crate::loops::{LoopDevice, attach, can, device, made, partition_table, run};
 
 const TOOLS: &[&str] = &["losetup", "mount", "mkfs.ext4", "mkfs.xfs", "mkfs.btrfs"];
 
-fn refused(path: &str, overwrite: &[String]) -> RawError {
-    RawDevice::claim(path, overwrite).expect_err("should have been refused")
+fn refused(path: &str, force: bool) -> RawError {
+    RawDevice::claim(path, force).expect_err("should have been refused")
 }
 
 #[test]
@@ -22,15 +22,15 @@ fn a_blank_device_is_claimed_and_closed_to_others() {
         return;
     }
     let device = device(64);
-    let raw = RawDevice::claim(device.node(), &[]).unwrap();
+    let raw = RawDevice::claim(device.node(), false).unwrap();
     assert_eq!(raw.size_bytes(), 64 << 20);
     assert_eq!(raw.name(), device.name());
     assert!(raw.discard().max_bytes > 0);
-    let second = refused(device.node(), &[]);
+    let second = refused(device.node(), false);
     assert!(matches!(second, RawError::Busy { .. }), "{second}");
     drop(raw);
     run("mkfs.ext4", &["-q", device.node()]);
-    let raw = RawDevice::claim(device.node(), &["ext2/3/4".to_owned()]).unwrap();
+    let raw = RawDevice::claim(device.node(), true).unwrap();
     // What is opened through the claim can be written, and others can't mount it.
     let file = raw.open(Caching::Buffered).unwrap();
     file.write_all_at(&[7; 4096], 32 << 20).unwrap();
@@ -43,7 +43,7 @@ fn a_blank_device_is_claimed_and_closed_to_others() {
         .unwrap();
     assert!(!mount.status.success(), "a claimed device was mounted");
     drop(raw);
-    let holds = refused(device.node(), &[]);
+    let holds = refused(device.node(), false);
     assert!(matches!(holds, RawError::Signatures { .. }), "{holds}");
 }
 
@@ -54,17 +54,14 @@ fn what_is_on_it_must_be_allowed() {
     }
     let device = device(512);
     run("mkfs.xfs", &["-q", "-f", device.node()]);
-    let error = refused(device.node(), &[]).to_string();
+    let error = refused(device.node(), false).to_string();
     assert!(error.contains("XFS") && error.contains("wipefs"), "{error}");
-    let other = ["btrfs".to_owned()];
-    refused(device.node(), &other);
-    let named = ["XFS".to_owned()];
-    let raw = RawDevice::claim(device.node(), &named).unwrap();
+    let raw = RawDevice::claim(device.node(), true).unwrap();
     drop(raw);
     // Claiming alone writes nothing.
-    refused(device.node(), &[]);
+    refused(device.node(), false);
     run("wipefs", &["-q", "--all", device.node()]);
-    RawDevice::claim(device.node(), &[]).unwrap();
+    RawDevice::claim(device.node(), false).unwrap();
 }
 
 #[test]
@@ -74,13 +71,13 @@ fn mounted_devices_are_never_claimed() {
     }
     for fs in ["ext4", "xfs", "btrfs"] {
         let mounted = made(fs, "defaults");
-        let error = refused(mounted.device().node(), &[]);
+        let error = refused(mounted.device().node(), false);
         assert!(matches!(error, RawError::InUse { .. }), "{fs}: {error}");
         assert!(error.to_string().contains("mounted"), "{fs}: {error}");
     }
     let pair = LoopFs::pair("defaults", 512);
     for device in pair.devices() {
-        refused(device.node(), &[]);
+        refused(device.node(), false);
     }
 }
 
@@ -91,7 +88,7 @@ fn a_drive_with_partitions_is_not_blank_and_a_mounted_one_is_in_use() {
     }
     let table = partition_table(100 << 11);
     let drive = LoopDevice::starting_with(&table, 128, &["--partscan"]);
-    let error = refused(drive.node(), &[]);
+    let error = refused(drive.node(), false);
     assert!(error.to_string().contains("partition table"), "{error}");
     let partition = format!("{}p1", drive.node());
     if !std::path::Path::new(&partition).exists() {
@@ -103,8 +100,8 @@ fn a_drive_with_partitions_is_not_blank_and_a_mounted_one_is_in_use() {
     let at = point.path().to_str().unwrap();
     run("mount", &["-o", "discard", &partition, at]);
     let found = storage::describe(at);
-    let whole = RawDevice::claim(drive.node(), &[]);
-    let own = RawDevice::claim(&partition, &[]);
+    let whole = RawDevice::claim(drive.node(), false);
+    let own = RawDevice::claim(&partition, false);
     run("umount", &[at]);
     run("delpart", &[drive.node(), "1"]);
     for refused in [whole, own] {
@@ -127,7 +124,7 @@ fn held_devices_are_never_claimed() {
     }
     let lower = device(64);
     let upper = attach(lower.path());
-    let error = refused(lower.node(), &[]);
+    let error = refused(lower.node(), false);
     run("losetup", &["-d", upper.to_str().unwrap()]);
     assert!(error.to_string().contains("loop device over"), "{error}");
 
@@ -135,7 +132,7 @@ fn held_devices_are_never_claimed() {
     run("mkswap", &[swap.node()]);
     let swapped = Command::new("swapon").arg(swap.node()).output().unwrap();
     if swapped.status.success() {
-        let error = refused(swap.node(), &[]);
+        let error = refused(swap.node(), false);
         run("swapoff", &[swap.node()]);
         assert!(error.to_string().contains("swap"), "{error}");
     } else {
@@ -152,7 +149,7 @@ fn read_only_and_empty_devices_and_files_are_refused() {
         return;
     }
     let read_only = LoopDevice::starting_with(&[], 64, &["--read-only"]);
-    let error = refused(read_only.node(), &[]);
+    let error = refused(read_only.node(), false);
     assert!(
         matches!(
             error,
@@ -162,13 +159,13 @@ fn read_only_and_empty_devices_and_files_are_refused() {
     );
     let file = tempfile::NamedTempFile::new().unwrap();
     for path in [file.path().to_str().unwrap(), "/dev/null", "/tmp"] {
-        let error = refused(path, &[]);
+        let error = refused(path, false);
         assert!(matches!(error, RawError::NotABlockDevice { .. }), "{error}");
     }
-    let missing = refused("/dev/no-such-device", &[]);
+    let missing = refused("/dev/no-such-device", false);
     assert!(missing.to_string().contains("no-such-device"), "{missing}");
     let empty = device(0);
-    let error = refused(empty.node(), &[]);
+    let error = refused(empty.node(), false);
     assert!(matches!(error, RawError::NoSize { .. }), "{error}");
 }
 
@@ -228,7 +225,7 @@ fn loop_devices_over_different_bytes_of_a_file_are_different_devices() {
         ];
         run("losetup", &limit).trim().to_owned()
     });
-    let claimed = RawDevice::claim(&parts[1], &[]);
+    let claimed = RawDevice::claim(&parts[1], false);
     for part in &parts {
         run("losetup", &["-d", part]);
     }
@@ -298,19 +295,19 @@ fn a_device_that_a_program_writes_to_or_has_mapped_is_refused_and_the_program_na
         ),
     ] {
         let program = Program::python(&format!("{begin}{text}"), device.node());
-        let error = refused(device.node(), &[]).to_string();
+        let error = refused(device.node(), false).to_string();
         let named = format!("process {} (python3", program.0.id());
         assert!(
             error.contains(&named) && error.contains(what),
             "{text}: {error}"
         );
         drop(program);
-        RawDevice::claim(device.node(), &[]).expect("nobody has it any more");
+        RawDevice::claim(device.node(), false).expect("nobody has it any more");
     }
     // Who reads can lose nothing, and `O_PATH` opens nothing.
     for text in ["f = open(p, 'rb')", "f = os.open(p, os.O_PATH)"] {
         let _program = Program::python(&format!("{begin}{text}"), device.node());
-        RawDevice::claim(device.node(), &[]).expect(text);
+        RawDevice::claim(device.node(), false).expect(text);
     }
 }
 
@@ -328,7 +325,7 @@ fn a_program_on_a_partition_keeps_the_drive_and_the_other_way_round() {
     let open = "import sys; f = open(sys.argv[1], 'r+b')";
     for (used, other) in [(&*partition, drive.node()), (drive.node(), &*partition)] {
         let program = Program::python(open, used);
-        let error = refused(other, &["partition table".to_owned()]).to_string();
+        let error = refused(other, true).to_string();
         let named = format!("process {} (python3", program.0.id());
         assert!(error.contains(&named), "{used}, {other}: {error}");
         let name = used.trim_start_matches("/dev/");
@@ -351,10 +348,9 @@ fn a_second_loop_device_over_the_same_bytes_is_in_use_by_the_first() {
     let name = first.image().with_extension("other");
     std::fs::hard_link(first.image(), &name).unwrap();
     let second = attach(&name);
-    let named = ["ext2/3/4".to_owned()];
-    let outcome = RawDevice::claim(&second, &named);
+    let outcome = RawDevice::claim(&second, true);
     run("umount", &[at]);
-    let unmounted = RawDevice::claim(&second, &named);
+    let unmounted = RawDevice::claim(&second, true);
     run("losetup", &["-d", second.to_str().unwrap()]);
     std::fs::remove_file(&name).unwrap();
     for outcome in [outcome, unmounted] {
@@ -373,7 +369,7 @@ fn a_mount_that_calls_itself_the_device_does_not_keep_it() {
     let point = tempfile::tempdir_in("/dev/shm").unwrap();
     let at = point.path().to_str().unwrap();
     run("mount", &["-t", "tmpfs", device.node(), at]);
-    let claimed = RawDevice::claim(device.node(), &[]);
+    let claimed = RawDevice::claim(device.node(), false);
     run("umount", &[at]);
     claimed.unwrap();
 }

@@ -30,8 +30,8 @@ impl Turn<'_> {
         let trimbench = shown(&self.programs.trimbench);
         match step {
             Step::RunRmTrimbench => words.extend([
-                "--delete-with".into(),
-                format!("{trimbench} rm -f --quiet --no-trash {{}}").into(),
+                "--delete".into(),
+                format!("{trimbench} rm -f --quiet --set trash=false {{}}").into(),
             ]),
             Step::RunFstrim => words.extend(["--delete".into(), "fstrim".into()]),
             _ => {}
@@ -62,16 +62,16 @@ impl Turn<'_> {
             self.stage.mount_point().into(),
             "--size".into(),
             bytes(self.plan.cell_bytes()),
-            "--foreground-size".into(),
-            bytes(self.plan.foreground_bytes()),
+            "--set".into(),
+            format!("foreground.size={}", self.plan.foreground_bytes()).into(),
             "--settle".into(),
             time(settle),
             "--baseline".into(),
             time(baseline),
             "--recovery".into(),
             time(recovery),
-            "--drain-limit".into(),
-            time(drain),
+            "--set".into(),
+            format!("phases.drain-limit={}s", drain.as_secs()).into(),
             "--quiet".into(),
             "--json".into(),
             json.into(),

@@ -39,7 +39,7 @@ fn cells_take_turns_and_each_round_begins_elsewhere() {
 fn a_device_that_is_too_small_is_refused_with_what_fits() {
     let small = Plan::new(&asked(&["ext4/discard/discard"]), GIB).unwrap_err();
     assert!(
-        small.is_usage() && small.to_string().contains("--size"),
+        small.is_usage() && small.to_string().contains("smaller size"),
         "{small}"
     );
     let huge = Asked {

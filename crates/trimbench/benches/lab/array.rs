@@ -50,7 +50,7 @@ pub fn compare() -> Fallible<()> {
 
 /// mkfs on a new volume, of which nothing is mapped.
 fn mkfs(rows: &mut Vec<Vec<String>>) -> Fallible<()> {
-    let drive = Drive::up(&format!("{DRIVE} --faster {MKFS_FASTER}"), None)?;
+    let drive = Drive::up(&format!("{DRIVE} --slower {}", 1.0 / MKFS_FASTER), None)?;
     let make = |options: &[&str]| {
         let mut command = Command::new("mkfs.ext4");
         command.args(options).arg(&drive.device);
@@ -122,7 +122,10 @@ fn rm_then_fstrim(rows: &mut Vec<Vec<String>>) -> Fallible<()> {
 
 /// A full volume with 64 files of 16 GiB on it.
 fn with_files(discard: &str, faster: f64) -> Fallible<Drive> {
-    let drive = Drive::up(&format!("{DRIVE} --premapped --faster {faster}"), None)?;
+    let drive = Drive::up(
+        &format!("{DRIVE} --set premapped=true --slower {}", 1.0 / faster),
+        None,
+    )?;
     let mut command = Command::new("mkfs.ext4");
     ended(command.args(PLAIN).arg(&drive.device))?;
     drive.mount(&format!("{OPTIONS},{discard}"))?;

@@ -11,7 +11,7 @@ use crate::table;
 const MIB: f64 = (1_u64 << 20) as f64;
 
 /// 24 discards of the largest size: of a few, btrfs makes fewer and larger ones.
-const LADDER: &str = "--space 3G --sizes 1M,16M,128M --name fitted";
+const LADDER: &str = "--set space=3G --set sizes=1M,16M,128M --set name=fitted";
 
 /// A profile, how many times slower it runs, and whether the fit can find a and b there. It runs
 /// slower so that the drive is measured and not this machine: a busy one adds some 10 ms to a

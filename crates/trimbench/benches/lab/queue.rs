@@ -11,7 +11,7 @@ use crate::table;
 /// Slow enough for what this machine adds to each I/O not to matter.
 const SLOWER: f64 = 20.0;
 const DRIVE: &str = "--size 6G --slower 20 --set write.latency=0 --set write.per_mib=0ns/MiB";
-const RUN: &str = "--size 4G --foreground-size 256M --canary 0 --settle 4s --baseline 3s \
+const RUN: &str = "--size 4G --set foreground.size=256M --set canary=0 --settle 4s --baseline 3s \
                    --recovery 1s --interval 100ms --depth";
 
 /// A profile, and what its drive did in the iostat log of 2024 (ext4, depth 8).

@@ -50,14 +50,14 @@ impl Units<'_> {
             if let Some(why) = program::unfit(program) {
                 return Err(Error::Usage(format!(
                     "the {kind} would run {}, and {why}; install trimbench (e.g. into \
-                     /usr/local/bin) and run it from there, or give --force",
+                     /usr/local/bin) and run it from there, or give --set replace=true",
                     shown(program)
                 )));
             }
             if !changes.is_empty() {
                 return Err(Error::Usage(format!(
                     "a {kind} is there already, and this would change it:\n{changes}give all its \
-                     mounts and options again, or give --force to replace it"
+                     mounts and options again, or give --set replace=true"
                 )));
             }
         }
@@ -121,7 +121,7 @@ fn change(path: &Path, mark: &str, new: &str) -> Result<String, Error> {
         true => Ok(difference(path, &old, new)),
         false => Err(Error::Usage(format!(
             "{} is there and wasn't written by trimbench: it is left as it is; remove it, or give \
-             another --unit-dir",
+             another --set unit-dir=DIR",
             shown(path)
         ))),
     }

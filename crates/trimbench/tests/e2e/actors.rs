@@ -39,7 +39,14 @@ fn all_worked(measured: &Measured) {
 
 #[test]
 fn a_mix_has_a_series_of_reads_and_one_of_writes() {
-    let arguments = ["--op", "mixed", "--reads", "80%", "--baseline", "1s"];
+    let arguments = [
+        "--op",
+        "mixed",
+        "--set",
+        "actor.reads=80%",
+        "--baseline",
+        "1s",
+    ];
     let Some(measured) = loaded(&arguments) else {
         return;
     };
@@ -52,7 +59,7 @@ fn a_mix_has_a_series_of_reads_and_one_of_writes() {
 
 #[test]
 fn append_writes_a_file_of_its_own() {
-    let Some(measured) = loaded(&["--op", "append", "--block-size", "64k"]) else {
+    let Some(measured) = loaded(&["--op", "append", "--set", "actor.block-size=64k"]) else {
         return;
     };
     assert_eq!(names(&measured), ["appender"]);
@@ -155,7 +162,14 @@ fn mapped_writes_beside_a_deletion_have_a_lumpiness_and_are_no_stall() {
         return;
     }
     let fs = LoopFs::new(Fs::Ext4, "discard", 2 * SMALL, On::Tmpfs);
-    let arguments = ["--engine", "mmap-sync", "--op", "write", "--canary", "0"];
+    let arguments = [
+        "--engine",
+        "mmap-sync",
+        "--op",
+        "write",
+        "--set",
+        "canary=0",
+    ];
     let arguments = [&arguments[..], &["--baseline", "1s"]].concat();
     let measured = measure(fs.path(), &arguments).succeeds();
     let writes = &measured.verdict["writes"];
@@ -193,15 +207,21 @@ fn what_an_actor_cannot_be_is_told() {
         &["pattern", "op = read"],
     );
     refused(&["--actor", "name=Big,op=read"], &["'Big'", "lower-case"]);
-    refused(&["--reads", "70%"], &["--reads", "--op mixed"]);
     refused(
-        &["--op", "mixed", "--reads", "100%"],
-        &["--reads", "1% to 99%"],
+        &["--set", "actor.reads=70%"],
+        &["--set actor.reads", "op = mixed"],
     );
-    refused(&["--op", "save", "--batch", "2"], &["--batch", "--op read"]);
-    let tasks_alone = ["--op", "save", "--canary", "0"];
     refused(
-        &[&tasks_alone[..], &["--keep"]].concat(),
+        &["--op", "mixed", "--set", "actor.reads=100%"],
+        &["actor.reads=100%", "1% to 99%"],
+    );
+    refused(
+        &["--op", "save", "--set", "actor.batch=2"],
+        &["--set actor.batch", "op = read"],
+    );
+    let tasks_alone = ["--op", "save", "--set", "canary=0"];
+    refused(
+        &[&tasks_alone[..], &["--set", "foreground.keep=true"]].concat(),
         &["only does something with a reader"],
     );
 }

@@ -86,7 +86,7 @@ fn without_direct_io_it_offers_buffered() {
     // ext4 that journals data refuses O_DIRECT or falls back, by kernel version; a FAT or an old
     // tmpfs refuse it. What refuses it everywhere is a tmpfs before Linux 6.6, or ramfs.
     let mount = RamFs::new();
-    refused(&mount.0, &[], &["--buffered"]);
+    refused(&mount.0, &[], &["--set", "actor.buffered=true"]);
     assert_eq!(names(&mount.0), [""; 0]);
 }
 
@@ -113,7 +113,7 @@ impl Drop for RamFs {
 fn a_file_system_in_memory_gets_no_discards_and_is_told_so() {
     let _turn = beside();
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let measured = measure(directory.path(), &["--buffered"]).succeeds();
+    let measured = measure(directory.path(), &["--set", "actor.buffered=true"]).succeeds();
     assert_ne!(measured.verdict["verdict"], "stall");
     assert!(
         measured.reasons().contains(&"no-discards"),
@@ -163,8 +163,8 @@ fn outputs_that_cannot_be_written_are_known_before_the_work_begins() {
                 "run",
                 "--size",
                 "32M",
-                "--foreground-size",
-                "16M",
+                "--set",
+                "foreground.size=16M",
                 option,
                 path,
             ]);

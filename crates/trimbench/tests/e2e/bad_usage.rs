@@ -18,11 +18,17 @@ fn refused(arguments: &[&str], words: &[&str]) {
 fn no_size_is_no_run() {
     refused(&["--size", "0"], &["--size", "more than 0"]);
     refused(
-        &["--foreground-size", "0"],
-        &["--foreground-size", "more than 0"],
+        &["--set", "foreground.size=0"],
+        &["foreground.size", "more than 0"],
     );
-    refused(&["--block-size", "0"], &["--block-size", "more than 0"]);
-    refused(&["--extent-size", "0"], &["--extent-size", "more than 0"]);
+    refused(
+        &["--set", "actor.block-size=0"],
+        &["actor.block-size", "more than 0"],
+    );
+    refused(
+        &["--set", "deletion.extent-size=0"],
+        &["deletion.extent-size", "more than 0"],
+    );
     refused(&["--size", "lots"], &["--size", "lots"]);
     refused(&["--size=-1G"], &["--size"]);
     refused(&["--size", "99999999999T"], &["--size"]);
@@ -30,10 +36,16 @@ fn no_size_is_no_run() {
 
 #[test]
 fn depth_0_asks_for_nothing() {
-    refused(&["--depth", "0"], &["--depth", "1..=4096"]);
-    refused(&["--batch", "0"], &["--batch"]);
+    refused(&["--depth", "0"], &["--depth 0", "from 1 to 4096"]);
+    refused(
+        &["--set", "actor.batch=0"],
+        &["actor.batch=0", "from 1 to 4096"],
+    );
     refused(&["--files", "0"], &["--files"]);
-    refused(&["--parallel", "0"], &["--parallel"]);
+    refused(
+        &["--set", "parallel=0"],
+        &["--set parallel=0", "from 1 to 256"],
+    );
 }
 
 #[test]
@@ -54,22 +66,30 @@ fn a_rate_is_a_positive_number() {
 #[test]
 fn times_have_units_and_limits() {
     refused(&["--baseline", "0s"], &["--baseline", "more than 0"]);
-    refused(&["--interval", "1ms"], &["--interval", "10ms to 10s"]);
-    refused(&["--interval", "1h"], &["--interval", "10ms to 10s"]);
+    refused(
+        &["--set", "phases.interval=1ms"],
+        &["phases.interval", "10ms to 10s"],
+    );
+    refused(
+        &["--set", "phases.interval=1h"],
+        &["phases.interval", "10ms to 10s"],
+    );
     refused(&["--recovery", "soon"], &["--recovery", "soon"]);
 }
 
 #[test]
 fn options_that_contradict_each_other_are_refused() {
     refused(
-        &["--delete", "unlink", "--delete-with", "rm {}"],
-        &["--delete"],
+        &["--delete", "unlnk"],
+        &["--delete unlnk", "did you mean 'unlink'?"],
     );
-    refused(&["--remount"], &["--control"]);
+    let both = ["--delete", "unlink", "--set", "deletion.how=punch"];
+    refused(&both, &["deletion.how=punch", "set twice"]);
+    refused(&["--control=remuont"], &["--control remuont", "'remount'"]);
     refused(&["--destroy-data"], &["--destroy-data", "PATH"]);
-    refused(&["--batch", "9", "--depth", "8"], &["--batch"]);
-    refused(&["--delete-with", ""], &["--delete-with"]);
-    refused(&["--delete-with", "rm '{}"], &["--delete-with"]);
+    refused(&["--set", "actor.batch=9", "--depth", "8"], &["batch 9"]);
+    refused(&["--delete", ""], &["--delete"]);
+    refused(&["--delete", "rm '{}"], &["--delete"]);
     refused(&["--delete", "event"], &["--event"]);
     refused(&["--event", "rm 'old"], &["--event", "quote"]);
     refused(
@@ -80,17 +100,24 @@ fn options_that_contradict_each_other_are_refused() {
         &["--event", "true", "--control"],
         &["--control", "only once"],
     );
-    refused(&["--event", "true", "--delete-with", "rm {}"], &["--event"]);
-    refused(&["--event-at", "5s", "--baseline", "5s"], &["--event-at"]);
+    refused(&["--event", "true", "--delete", "rm {}"], &["--event"]);
     refused(
-        &["--block-size", "64k", "--foreground-size", "4k"],
+        &[
+            "--set",
+            "actor.block-size=64k",
+            "--set",
+            "foreground.size=4k",
+        ],
         &["smaller block size"],
     );
 }
 
 #[test]
 fn a_block_must_suit_the_disk() {
-    refused(&["--block-size", "1000"], &["--block-size", "multiples of"]);
+    refused(
+        &["--set", "actor.block-size=1000"],
+        &["block-size 1000", "multiples of"],
+    );
 }
 
 #[test]
@@ -100,33 +127,44 @@ fn an_unknown_option_is_named() {
 
 #[test]
 fn options_that_would_do_nothing_are_refused() {
-    refused(&["--arrival", "poisson"], &["--arrival", "--rate"]);
-    refused(&["--batch", "2", "--rate", "100"], &["--batch", "--rate"]);
-    for option in [&["--chunk", "1M"][..], &["--sleep", "1ms"], &["--fsync"]] {
-        refused(option, &[option[0], "--delete truncate"]);
-        let with_program = [option, &["--delete-with", "rm {}"]].concat();
-        refused(&with_program, &[option[0], "--delete truncate"]);
+    refused(
+        &["--set", "actor.arrival=poisson"],
+        &["actor.arrival", "--rate"],
+    );
+    refused(
+        &["--set", "actor.batch=2", "--rate", "100"],
+        &["actor.batch", "--rate"],
+    );
+    for option in [
+        &["--set", "deletion.chunk=1M"][..],
+        &["--set", "deletion.sleep=1ms"],
+        &["--set", "deletion.fsync=true"],
+    ] {
+        let (key, _) = option[1].split_once('=').unwrap();
+        refused(option, &[key, "how = truncate"]);
+        let with_program = [option, &["--delete", "rm {}"]].concat();
+        refused(&with_program, &[key, "how = truncate"]);
     }
-    for other in [["--delete", "truncate"], ["--delete-with", "rm {}"]] {
-        let arguments = [&["--parallel", "2"][..], &other].concat();
-        refused(&arguments, &["--parallel", "--delete unlink"]);
+    for other in [["--delete", "truncate"], ["--delete", "rm {}"]] {
+        let arguments = [&["--set", "deletion.parallel=2"][..], &other].concat();
+        refused(&arguments, &["deletion.parallel", "unlink"]);
     }
     for option in [
         &["--size", "1G"][..],
         &["--files", "2"],
-        &["--parallel", "2"],
+        &["--set", "deletion.parallel=2"],
     ] {
         let arguments = [option, &["--event", "true"]].concat();
-        refused(&arguments, &[option[0], "only does something"]);
+        let key = option[usize::from(option[0] == "--set")].split('=').next();
+        refused(&arguments, &[key.unwrap(), "only does something"]);
     }
-    for option in [["--event-at", "5s"], ["--event-quiet", "5s"]] {
-        refused(&option, &[option[0], "--delete event"]);
-    }
+    let quiet = ["--set", "event-quiet=5s"];
+    refused(&quiet, &["--set deletion.event-quiet", "event (--delete)"]);
     for option in [
         &["--size", "32M"][..],
         &["--files", "2"],
-        &["--extent-size", "64k"],
-        &["--no-sync"],
+        &["--set", "deletion.extent-size=64k"],
+        &["--set", "deletion.no-sync=true"],
     ] {
         let arguments = [option, &["--delete", "none"]].concat();
         refused(&arguments, &[option[0], "a deletion"]);
@@ -137,13 +175,13 @@ fn options_that_would_do_nothing_are_refused() {
 fn a_raw_device_refuses_what_files_take() {
     for option in [
         &["--files", "2"][..],
-        &["--extent-size", "64k"],
-        &["--parallel", "2"],
-        &["--sleep", "1ms"],
-        &["--fsync"],
-        &["--no-sync"],
-        &["--keep"],
-        &["--reuse"],
+        &["--set", "deletion.extent-size=64k"],
+        &["--set", "deletion.parallel=2"],
+        &["--set", "deletion.sleep=1ms"],
+        &["--set", "deletion.fsync=true"],
+        &["--set", "deletion.no-sync=true"],
+        &["--set", "foreground.keep=true"],
+        &["--set", "foreground.reuse=true"],
     ] {
         let mut command = trimbench();
         command.args([
@@ -154,18 +192,25 @@ fn a_raw_device_refuses_what_files_take() {
             "--destroy-data",
         ]);
         command.args(option);
-        run(command).fails_with(2, &[option[0], "--device"]);
+        let key = option[usize::from(option[0] == "--set")].split('=').next();
+        run(command).fails_with(2, &[key.unwrap(), "--device"]);
     }
 }
 
 #[test]
 fn what_would_fail_after_the_writing_is_refused_before() {
     refused(
-        &["--delete-with", "no-such-program {}"],
-        &["--delete-with", "no-such-program", "install"],
+        &["--delete", "no-such-program {}"],
+        &["--delete", "no-such-program", "install"],
     );
-    refused(&["--block-size", "4G"], &["--block-size", "at most 16M"]);
-    refused(&["--block-size", "1G"], &["--block-size", "at most 16M"]);
+    refused(
+        &["--set", "actor.block-size=4G"],
+        &["actor.block-size", "at most 16M"],
+    );
+    refused(
+        &["--set", "actor.block-size=1G"],
+        &["actor.block-size", "at most 16M"],
+    );
 }
 
 #[test]
@@ -175,9 +220,19 @@ fn keep_does_not_replace_somebody_elses_file() {
         let theirs = directory.path().join(".trimbench-foreground");
         std::fs::write(&theirs, "years of work").unwrap();
         let mut command = trimbench();
-        command.args(["run", "--keep", "--size", "16M", "--foreground-size", "16M"]);
+        command.args([
+            "run",
+            "--set",
+            "foreground.keep=true",
+            "--size",
+            "16M",
+            "--set",
+            "foreground.size=16M",
+        ]);
         command.args(dry.then_some("--dry-run"));
-        command.arg("--buffered").arg(directory.path());
+        command
+            .args(["--set", "actor.buffered=true"])
+            .arg(directory.path());
         run(command).fails_with(2, &[".trimbench-foreground", "move it"]);
         assert_eq!(std::fs::read_to_string(&theirs).unwrap(), "years of work");
     }

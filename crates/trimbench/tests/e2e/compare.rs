@@ -224,7 +224,7 @@ fn fail_on_is_for_those_who_qualify() {
     let fine = ["--fail-on", "baseline < -0.01%"];
     let (lax, strict) = (
         qualified(&fine),
-        qualified(&[&fine[..], &["--strict"]].concat()),
+        qualified(&[&fine[..], &["--set=strict=true"]].concat()),
     );
     assert_eq!((lax.0, strict.0), (Some(0), Some(3)), "{}", strict.1);
     for (wrong, said) in [
@@ -243,7 +243,7 @@ fn the_page_is_whole_and_written_to_its_file() {
     let page = folder.path().join("page.html");
     let to = page.to_str().unwrap();
     let done = compare(&[
-        "--group", &old, &new, "--format", "html", "--output", to, "--low", "40%",
+        "--group", &old, &new, "--format", "html", "--output", to, "--set", "low=40%",
     ]);
     assert_eq!(done.succeeds().stdout, "");
     let html = fs::read_to_string(&page).unwrap();
@@ -268,9 +268,10 @@ fn a_slowed_drives_run_is_compared_in_the_time_of_the_drive_it_stands_for() {
     };
     let [one, same] = stalled(&[]);
     assert_eq!(one, same);
-    let [one, shorter] = stalled(&["--as-drive"]);
+    let [one, shorter] = stalled(&["--set", "as-drive=true"]);
     assert!((one / shorter - 4.0).abs() < 0.1, "{one} and {shorter}");
-    compare(&[&real, &real, "--as-drive"]).fails_with(2, &["--as-drive", "lab up --slower"]);
+    compare(&[&real, &real, "--set", "as-drive=true"])
+        .fails_with(2, &["as-drive", "lab up --slower"]);
 }
 
 #[test]
@@ -283,7 +284,7 @@ fn what_is_no_comparison_is_refused() {
     compare(&["--group", &a, "x=y"]).fails_with(2, &["before="]);
     compare(&["--group", "x=/nowhere/*", "y=z"]).fails_with(2, &["no file matches"]);
     compare(&[&a, "/nowhere/b.jsonl"]).fails_with(2, &["/nowhere/b.jsonl"]);
-    compare(&[&a, "--strict", &a]).fails_with(2, &["--fail-on"]);
+    compare(&[&a, "--set=strict=true", &a]).fails_with(2, &["--fail-on"]);
     let before = fs::read(&a).unwrap();
     compare(&[&a, &a, "--output", &a]).fails_with(2, &["--output", "another file"]);
     assert_eq!(fs::read(&a).unwrap(), before);

@@ -43,15 +43,21 @@ fn a_run_without_counters_is_refused_unless_it_may_be_blind() {
     let words = [
         "counters of loop",
         "echo 1 > ",
-        "--enable-counters",
-        "--blind",
+        "--set",
+        "counters=enable",
+        "--set",
+        "counters=blind",
     ];
     measure(fs.path(), &[]).done.fails_with(2, &words);
     measure(fs.path(), &["--dry-run"])
         .done
         .fails_with(2, &words);
     assert_eq!(names(fs.path()), [""; 0]);
-    let blind = measure(fs.path(), &["--blind", "--drain-limit", "2s"]).succeeds();
+    let blind = measure(
+        fs.path(),
+        &["--set", "counters=blind", "--set", "phases.drain-limit=2s"],
+    )
+    .succeeds();
     assert_eq!(blind.verdict["verdict"], "inconclusive");
     let reasons = blind.reasons();
     assert!(reasons.contains(&"counters-off"), "{reasons:?}");
@@ -76,14 +82,14 @@ fn counters_are_switched_on_for_the_run_and_off_again_even_after_a_kill() {
     }
     let fs = LoopFs::small();
     let counters = Uncounted::of(&fs);
-    let counted = measure(fs.path(), &["--enable-counters"]).succeeds();
+    let counted = measure(fs.path(), &["--set", "counters=enable"]).succeeds();
     assert!(number(&counted.verdict["discard"]["bytes"]) > 0.0);
     assert!(!counted.reasons().contains(&"counters-off"));
     let said = counted.done.text();
     assert!(!said.contains("counters switched off"), "{said}");
     assert!(counters.is_off());
     let files = Files::new();
-    let arguments = ["--enable-counters", "--baseline", "1h"];
+    let arguments = ["--set", "counters=enable", "--baseline", "1h"];
     let mut running = begin(fs.path(), &files, &arguments);
     running.until("the baseline", || files.in_phase("baseline"));
     assert!(!counters.is_off());

@@ -36,8 +36,16 @@ fn freeing(measured: &Measured) -> usize {
 #[test]
 fn holes_are_punched_from_either_end() {
     for end in ["head", "tail"] {
+        let from = format!("from={end}");
         let arguments = [
-            "--delete", "punch", "--from", end, "--chunk", "8M", "--sleep", "100ms",
+            "--delete",
+            "punch",
+            "--set",
+            &from,
+            "--set",
+            "deletion.chunk=8M",
+            "--set",
+            "deletion.sleep=100ms",
         ];
         let Some(measured) = on("discard", &arguments) else {
             return;
@@ -67,10 +75,10 @@ fn a_purge_goes_in_steps() {
         "purge",
         "--files",
         "8",
-        "--at-once",
-        "2",
-        "--every",
-        "200ms",
+        "--set",
+        "deletion.at-once=2",
+        "--set",
+        "deletion.every=200ms",
     ];
     let Some(measured) = on("nodiscard", &arguments) else {
         return;
@@ -86,14 +94,14 @@ fn an_lsm_tree_lives_for_its_time() {
     let arguments = [
         "--delete",
         "lsm",
-        "--levels",
-        "3",
-        "--file-size",
-        "1M",
-        "--write-rate",
-        "40M/s",
-        "--run-for",
-        "3s",
+        "--set",
+        "deletion.levels=3",
+        "--set",
+        "deletion.file-size=1M",
+        "--set",
+        "deletion.write-rate=40M/s",
+        "--set",
+        "deletion.for=3s",
         "--size",
         "64M",
     ];
@@ -114,12 +122,12 @@ fn spills_come_and_go() {
     let arguments = [
         "--delete",
         "spill",
-        "--parallel",
-        "2",
-        "--sleep",
-        "50ms",
-        "--run-for",
-        "2s",
+        "--set",
+        "deletion.parallel=2",
+        "--set",
+        "deletion.sleep=50ms",
+        "--set",
+        "deletion.for=2s",
     ];
     let Some(measured) = on("discard", &arguments) else {
         return;
@@ -149,15 +157,30 @@ fn what_a_way_does_not_take_is_refused() {
         let arguments = [&["--dry-run"], arguments].concat();
         measure(place.path(), &arguments).done.fails_with(2, words);
     };
-    refused(&["--from", "tail"], &["--from", "--delete punch"]);
-    refused(&["--at-once", "2"], &["--at-once", "--delete purge"]);
-    refused(&["--every", "1s"], &["--every", "--delete purge"]);
-    refused(&["--levels", "3"], &["--levels", "--delete lsm"]);
-    refused(&["--file-size", "1M"], &["--file-size", "--delete lsm"]);
-    refused(&["--write-rate", "1M"], &["--write-rate", "--delete lsm"]);
     refused(
-        &["--run-for", "1s"],
-        &["--run-for", "--delete lsm or spill"],
+        &["--set", "deletion.from=tail"],
+        &["deletion.from", "punch"],
+    );
+    refused(
+        &["--set", "deletion.at-once=2"],
+        &["deletion.at-once", "purge"],
+    );
+    refused(
+        &["--set", "deletion.every=1s"],
+        &["deletion.every", "purge"],
+    );
+    refused(&["--set", "deletion.levels=3"], &["deletion.levels", "lsm"]);
+    refused(
+        &["--set", "deletion.file-size=1M"],
+        &["deletion.file-size", "lsm"],
+    );
+    refused(
+        &["--set", "deletion.write-rate=1M"],
+        &["deletion.write-rate", "lsm"],
+    );
+    refused(
+        &["--set", "deletion.for=1s"],
+        &["deletion.for", "lsm or spill"],
     );
     let lsm = ["--delete", "lsm"];
     refused(
@@ -167,6 +190,13 @@ fn what_a_way_does_not_take_is_refused() {
     for how in ["lsm", "fstrim", "truncate"] {
         refused(&["--delete", how, "--control"], &["--control"]);
     }
-    let crowded = ["--delete", "lsm", "--file-size", "16M", "--size", "32M"];
+    let crowded = [
+        "--delete",
+        "lsm",
+        "--set",
+        "deletion.file-size=16M",
+        "--size",
+        "32M",
+    ];
     refused(&crowded, &["LSM tree", "smaller files"]);
 }

@@ -43,7 +43,7 @@ fn files_share_the_size() {
 
 #[test]
 fn parallel_unlinks_delete_all() {
-    let Some(measured) = deleted(&["--files", "64", "--parallel", "4"]) else {
+    let Some(measured) = deleted(&["--files", "64", "--set", "deletion.parallel=4"]) else {
         return;
     };
     assert_eq!(measured.deletion()["files"], 64);
@@ -52,7 +52,7 @@ fn parallel_unlinks_delete_all() {
 
 #[test]
 fn extent_size_fragments_the_file() {
-    let Some(measured) = deleted(&["--size", "16M", "--extent-size", "64k"]) else {
+    let Some(measured) = deleted(&["--size", "16M", "--set", "deletion.extent-size=64k"]) else {
         return;
     };
     let extents: u64 = measured
@@ -85,7 +85,14 @@ fn delete_none_only_measures() {
 #[test]
 fn truncation_goes_in_chunks_with_sleep_and_fsync() {
     let steps = [
-        "--delete", "truncate", "--chunk", "8M", "--sleep", "200ms", "--fsync",
+        "--delete",
+        "truncate",
+        "--set",
+        "deletion.chunk=8M",
+        "--set",
+        "deletion.sleep=200ms",
+        "--set",
+        "deletion.fsync=true",
     ];
     let Some(measured) = deleted(&steps) else {
         return;
@@ -104,7 +111,7 @@ fn truncation_goes_in_chunks_with_sleep_and_fsync() {
 fn an_outside_program_deletes() {
     // Run once for each file, or once for all.
     for program in ["rm {}", "rm -f"] {
-        let Some(measured) = deleted(&["--files", "4", "--delete-with", program]) else {
+        let Some(measured) = deleted(&["--files", "4", "--delete", program]) else {
             return;
         };
         assert_eq!(measured.deletion()["files"], 4);
@@ -124,7 +131,7 @@ fn an_outside_program_that_deletes_nothing_is_a_failure() {
         ("false {}", "false", 1),
         ("/no/such/program {}", "/no/such/program", 2),
     ] {
-        let measured = measure(fs.path(), &["--delete-with", program]);
+        let measured = measure(fs.path(), &["--delete", program]);
         measured.done.fails_with(code, &[said]);
         assert_eq!(fs.names(), [""; 0], "it left something behind");
     }
@@ -136,7 +143,7 @@ fn no_sync_forces_no_commit() {
         return;
     };
     assert!(forced.happened("commit-forced") && forced.happened("commit-returned"));
-    let Some(left_alone) = deleted(&["--no-sync"]) else {
+    let Some(left_alone) = deleted(&["--set", "deletion.no-sync=true"]) else {
         return;
     };
     assert!(!left_alone.happened("commit-forced"));
@@ -178,7 +185,7 @@ fn control_remounts_without_discards_and_back() {
         before.contains("discard") && !before.contains("nodiscard"),
         "{before}"
     );
-    let measured = measure(fs.path(), &["--control", "--remount"]).succeeds();
+    let measured = measure(fs.path(), &["--control=remount"]).succeeds();
     let control = &measured.verdict["control"];
     assert_eq!(control["method"], "nodiscard", "{control}");
     assert!(
@@ -196,14 +203,14 @@ fn on_xfs_which_keeps_discard_the_control_is_a_second_name_or_refused() {
         return;
     }
     let fs = LoopFs::new(Fs::Xfs, "discard", SMALL, On::Tmpfs);
-    let measured = measure(fs.path(), &["--control", "--remount"]).succeeds();
+    let measured = measure(fs.path(), &["--control=remount"]).succeeds();
     assert_eq!(measured.verdict["control"]["method"], "second name");
     assert!(
         measured.done.stdout.contains("XFS"),
         "{}",
         measured.done.text()
     );
-    let cut = ["--control", "--remount", "--delete", "truncate"];
+    let cut = ["--control=remount", "--delete", "truncate"];
     measure(fs.path(), &cut)
         .done
         .fails_with(2, &["XFS", "nodiscard"]);
@@ -219,7 +226,7 @@ fn a_remount_that_cannot_be_had_is_refused_before_anything_is_written() {
     let words = ["leave out --remount", "second name"];
     let off = LoopFs::new(Fs::Ext4, "nodiscard", SMALL, On::Tmpfs);
     for more in [&["--dry-run"][..], &[]] {
-        let arguments = [&["--control", "--remount"], more].concat();
+        let arguments = [&["--control=remount"], more].concat();
         let measured = measure(off.path(), &arguments);
         measured.done.fails_with(2, &words);
         measured.done.fails_with(2, &["without discard already"]);
@@ -236,7 +243,7 @@ fn a_remount_that_cannot_be_had_is_refused_before_anything_is_written() {
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
     command.arg(&program).args(["run", "--size", "16M"]);
     command
-        .args(["--foreground-size", "16M", "--control", "--remount"])
+        .args(["--set", "foreground.size=16M", "--control=remount"])
         .arg(&theirs);
     let done = crate::common::run::run(command);
     done.fails_with(2, &["needs root"]);

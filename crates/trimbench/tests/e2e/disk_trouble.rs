@@ -47,7 +47,14 @@ fn a_deletion_that_goes_on_finds_the_disk_full() {
     let Some(fs) = quiet_fs(LARGE) else { return };
     for how in ["lsm", "spill"] {
         let files = Files::new();
-        let arguments = ["--delete", how, "--size", "512M", "--run-for", "2s"];
+        let arguments = [
+            "--delete",
+            how,
+            "--size",
+            "512M",
+            "--set",
+            "deletion.for=2s",
+        ];
         let mut running = begin(fs.path(), &files, &arguments);
         running.until("the deletion", || files.in_phase("delete"));
         // Also what it frees meanwhile.
@@ -73,7 +80,14 @@ fn a_disk_that_fills_up_meanwhile_ends_the_run_cleanly() {
     let Some(fs) = quiet_fs(LARGE) else { return };
     let files = Files::new();
     // Each file takes its space when its turn comes, so that there is a meanwhile.
-    let arguments = ["--size", "4G", "--files", "8", "--foreground-size", "16M"];
+    let arguments = [
+        "--size",
+        "4G",
+        "--files",
+        "8",
+        "--set",
+        "foreground.size=16M",
+    ];
     let mut running = begin(fs.path(), &files, &arguments);
     running.until("it writes the first file to delete", || {
         file_of_run(&fs, "victim-000001").is_some()
@@ -96,7 +110,11 @@ fn the_foregrounds_file_deleted_by_somebody_else() {
     let _turn = beside();
     let Some(fs) = quiet_fs(SMALL) else { return };
     let files = Files::new();
-    let mut running = begin(fs.path(), &files, &["--baseline", "3s", "--keep"]);
+    let mut running = begin(
+        fs.path(),
+        &files,
+        &["--baseline", "3s", "--set", "foreground.keep=true"],
+    );
     running.until("the baseline", || files.in_phase("baseline"));
     fs::remove_file(file_of_run(&fs, "foreground").unwrap()).unwrap();
     // The open file goes on being read; only keeping it has become impossible.
@@ -169,8 +187,8 @@ fn outputs_on_a_full_disk_are_a_failure_told() {
             "run",
             "--size",
             "16M",
-            "--foreground-size",
-            "16M",
+            "--set",
+            "foreground.size=16M",
             "--settle",
             "0s",
         ]);
@@ -201,7 +219,7 @@ fn a_verdict_that_cannot_be_written_hides_no_other_ending() {
     let short = |more: &[&str]| {
         let mut command = crate::common::run::trimbench();
         command.args(["run", "--json", "/dev/full", "--settle", "0s"]);
-        command.args(["--size", "16M", "--foreground-size", "16M"]);
+        command.args(["--size", "16M", "--set", "foreground.size=16M"]);
         command.args(["--recovery", "0s"]).args(more).arg(fs.path());
         command
     };

@@ -33,10 +33,10 @@ fn watched(path: &Path, arguments: &[&str]) -> Measured {
     let mut command = trimbench();
     command.arg("run").arg(path).args(arguments);
     for option in [
-        "--foreground-size=16M",
+        "--set=foreground.size=16M",
         "--settle=0s",
         "--recovery=200ms",
-        "--interval=50ms",
+        "--set=phases.interval=50ms",
     ] {
         command.arg(option);
     }
@@ -51,7 +51,7 @@ fn event_frees_what_the_free_space_says_and_its_discards_are_counted() {
     let Some(fs) = with_old_file("discard") else {
         return;
     };
-    let arguments = ["--event", &rm_old(&fs), "--event-at", "700ms"];
+    let arguments = ["--event", &rm_old(&fs), "--baseline", "700ms"];
     let measured = watched(fs.path(), &arguments).succeeds();
     assert!(fs.names().is_empty(), "it left something behind");
     let freed = measured.deletion()["bytes"].as_u64().unwrap();
@@ -76,7 +76,16 @@ fn event_is_over_when_the_discards_have_been_quiet_for_event_quiet() {
         return;
     };
     let base = ["--event", &rm_old(&fs), "--baseline", "500ms"];
-    let arguments = [&base[..], &["--event-quiet", "4s", "--no-sync"]].concat();
+    let arguments = [
+        &base[..],
+        &[
+            "--set",
+            "deletion.event-quiet=4s",
+            "--set",
+            "deletion.no-sync=true",
+        ],
+    ]
+    .concat();
     let measured = watched(fs.path(), &arguments).succeeds();
     assert!(measured.phase_s("delete") >= 3.9);
     assert!(!measured.happened("commit-forced"));
@@ -124,10 +133,14 @@ fn event_manual_begins_and_ends_with_a_signal_or_enter() {
         return;
     };
     let files = Files::new();
-    let arguments = ["--event", "manual", "--event-at", "300ms"];
+    let arguments = ["--event", "manual", "--baseline", "300ms"];
     let mut command = trimbench();
     command.arg("run").arg(fs.path()).args(arguments);
-    command.args(["--foreground-size=16M", "--settle=0s", "--recovery=200ms"]);
+    command.args([
+        "--set=foreground.size=16M",
+        "--settle=0s",
+        "--recovery=200ms",
+    ]);
     command.arg("--json").arg(files.verdict());
     command.arg("--output").arg(files.record());
     let (input, mut keyboard) = std::io::pipe().unwrap();
@@ -152,7 +165,7 @@ fn event_of_a_scenario_is_run() {
     let dir = tempfile::TempDir::new().unwrap();
     let scenario = dir.path().join("purge.toml");
     let text = format!(
-        "[deletion]\nhow = \"event\"\nevent = '{}'\nevent-at = \"300ms\"\n",
+        "[deletion]\nhow = \"event\"\nevent = '{}'\n[phases]\nbaseline = \"300ms\"\n",
         rm_old(&fs)
     );
     std::fs::write(&scenario, text).unwrap();
@@ -172,7 +185,11 @@ fn event_that_is_interrupted_is_ended_with_its_children() {
     let script = format!("sh -c 'echo $$ > {}; sleep 600'", alive.display());
     let mut command = trimbench();
     command.arg("run").arg(fs.path()).args(["--event", &script]);
-    command.args(["--foreground-size=16M", "--settle=0s", "--baseline=300ms"]);
+    command.args([
+        "--set=foreground.size=16M",
+        "--settle=0s",
+        "--baseline=300ms",
+    ]);
     let mut running = crate::common::run::start(command);
     running.until("the event", || {
         std::fs::read_to_string(&alive).is_ok_and(|text| text.ends_with('\n'))
@@ -199,7 +216,7 @@ fn a_program_that_deletes_nothing_gives_no_verdict() {
     let moves = format!("mv {{}} {}", kept.display());
     for program in ["true {}", &moves] {
         // No discards come of a file that was only moved.
-        let base = ["--delete-with", program, "--drain-limit", "1s"];
+        let base = ["--delete", program, "--set", "phases.drain-limit=1s"];
         let arguments = [&base[..], &["--fail-on", "stall>1s"]].concat();
         let files = Files::new();
         let measured = files.read(run(command_on(fs.path(), &files, &arguments)));
@@ -207,7 +224,7 @@ fn a_program_that_deletes_nothing_gives_no_verdict() {
         assert_eq!(measured.verdict["verdict"], "inconclusive", "{program}");
         assert_eq!(measured.reasons()[0], "nothing-deleted", "{program}");
     }
-    let freed = measure(fs.path(), &["--delete-with", "rm {}"]).succeeds();
+    let freed = measure(fs.path(), &["--delete", "rm {}"]).succeeds();
     let space = freed.deletion()["space_freed_bytes"].as_u64().unwrap();
     assert!(space >= 32 * MIB, "{space}");
     assert!(!freed.reasons().contains(&"nothing-deleted"));

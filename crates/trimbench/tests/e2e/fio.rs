@@ -47,12 +47,17 @@ fn place() -> Option<Place> {
     })
 }
 
+/// The setting for a job.
+fn fio(job: &str) -> String {
+    format!("fio={job}")
+}
+
 #[test]
 fn its_series_join_the_record() {
     let Some(place) = place() else { return };
     let fs = &place.fs;
     let job = job(place.directory.path(), JOB);
-    let arguments = ["--fio", &job, "--baseline", "2s", "--settle", "1s"];
+    let arguments = ["--set", &fio(&job), "--baseline", "2s", "--settle", "1s"];
     let measured = measure(fs.path(), &arguments).succeeds();
     assert_eq!(fs.names(), [""; 0], "it left something behind");
     let actors = measured.head()["actors"].as_array().unwrap();
@@ -80,7 +85,7 @@ fn its_series_join_the_record() {
 #[test]
 fn a_job_that_cannot_be_is_refused() {
     let place = tempfile::tempdir().unwrap();
-    let missing = ["--fio", "/no/such/job.fio", "--dry-run"];
+    let missing = ["--set", "fio=/no/such/job.fio", "--dry-run"];
     measure(place.path(), &missing)
         .done
         .fails_with(2, &["/no/such/job.fio"]);
@@ -93,7 +98,7 @@ fn what_fio_does_not_take_is_refused_in_its_words() {
     }
     let place = tempfile::tempdir().unwrap();
     let wrong = job(place.path(), "[a]\nrw=read\nsize=1m\nbogus=3\n");
-    measure(place.path(), &["--fio", &wrong, "--dry-run"])
+    measure(place.path(), &["--set", &fio(&wrong), "--dry-run"])
         .done
         .fails_with(2, &["job.fio", "bogus"]);
 }
@@ -105,7 +110,7 @@ fn a_job_does_not_touch_what_is_not_the_runs_own() {
     std::fs::write(&kept, "mine").unwrap();
     let text = format!("[a]\nrw=write\nsize=1m\nfilename={}\n", kept.display());
     let away = job(place.path(), &text);
-    measure(place.path(), &["--fio", &away])
+    measure(place.path(), &["--set", &fio(&away)])
         .done
         .fails_with(2, &["job.fio", "kept", "a directory of its own"]);
     assert_eq!(std::fs::read(&kept).unwrap(), b"mine");
@@ -120,11 +125,11 @@ fn fios_files_and_the_deletion_have_to_fit_together() {
     let third = (free.f_bavail * free.f_frsize / 3).to_string();
     let text = format!("[a]\nrw=randread\nsize={third}\n");
     let job = job(place.directory.path(), &text);
-    measure(fs.path(), &["--fio", &job, "--size", &third])
+    measure(fs.path(), &["--set", &fio(&job), "--size", &third])
         .done
         .fails_with(2, &["too little space", "fio"]);
     assert_eq!(fs.names(), [""; 0], "it wrote something");
-    for alone in [&["--fio", &job][..], &["--size", &third]] {
+    for alone in [&["--set", &fio(&job)][..], &["--size", &third]] {
         measure(fs.path(), &[alone, &["--dry-run"]].concat())
             .done
             .succeeds();
@@ -140,7 +145,7 @@ fn a_fio_that_fails_is_a_failed_run_in_its_words() {
         place.directory.path(),
         "[a]\nrw=read\nioengine=nosuch\nsize=1m\n",
     );
-    measure(fs.path(), &["--fio", &job])
+    measure(fs.path(), &["--set", &fio(&job)])
         .done
         .fails_with(1, &["job.fio", "fio exited with", "nosuch"]);
     assert_eq!(fs.names(), [""; 0], "it left something behind");
@@ -152,7 +157,7 @@ fn ctrl_c_ends_fio_too() {
     let fs = &place.fs;
     let job = job(place.directory.path(), JOB);
     let files = Files::new();
-    let arguments = ["--fio", &job, "--baseline", "1h"];
+    let arguments = ["--set", &fio(&job), "--baseline", "1h"];
     let mut running = begin(fs.path(), &files, &arguments);
     running.until("the baseline", || files.in_phase("baseline"));
     running.signal(rustix::process::Signal::INT);

@@ -175,7 +175,14 @@ fn a_ladder_finds_what_a_slow_drive_costs() {
     let dir = TempDir::new().unwrap();
     let card = dir.path().join("mine.toml");
     let ladder = [
-        "fit", mount, "--sizes", "1M,16M", "--space", "64M", "--name", "mine",
+        "fit",
+        mount,
+        "--set",
+        "sizes=1M,16M",
+        "--set",
+        "space=64M",
+        "--set",
+        "name=mine",
     ];
     let climb = |more: &[&str]| {
         let mut command = trimbench();
@@ -227,7 +234,10 @@ fn a_ladder_finds_what_a_slow_drive_costs() {
     // A drive made of the card takes as long as the one it was made from.
     let again = format!("fit2-{}", std::process::id());
     let profile = ["--profile", card.to_str().unwrap(), "--size", "256M"];
-    let device = lab.up(&again, &[&profile[..], &["--premapped"]].concat());
+    let device = lab.up(
+        &again,
+        &[&profile[..], &["--set", "premapped=true"]].concat(),
+    );
     for mib in [1, 16] {
         lab.lab(&["stats", &again, "--reset"]).succeeds();
         let mut discard = Command::new("blkdiscard");
@@ -267,9 +277,10 @@ fn what_can_not_be_fitted_is_refused() {
     fit(&[&path("text"), "--dry-run"]).fails_with(2, &["--dry-run"]);
     fit(&[&path("text"), "--output", &path("text")]).fails_with(2, &["one of the records"]);
     assert_eq!(fs::read_to_string(path("text")).unwrap(), "not a record\n");
-    fit(&[here, "--sizes", "1000"]).fails_with(2, &["--sizes 1000", "multiples"]);
-    fit(&[here, "--sizes", "8M", "--space", "16M"]).fails_with(2, &["no size of the ladder"]);
-    fit(&[here, "--sizes", "cake"]).fails_with(2, &["--sizes"]);
+    fit(&[here, "--set", "sizes=1000"]).fails_with(2, &["sizes 1000", "multiples"]);
+    fit(&[here, "--set", "sizes=8M", "--set", "space=16M"])
+        .fails_with(2, &["no size of the ladder"]);
+    fit(&[here, "--set", "sizes=cake"]).fails_with(2, &["--set sizes=cake"]);
     fit(&[]).fails_with(2, &["Usage"]);
 }
 
@@ -297,9 +308,9 @@ fn a_raw_device_takes_more_than_its_name() {
     }
     let device = LoopDevice::new(512, On::Tmpfs);
     let path = device.path().to_str().unwrap().to_owned();
-    fit(&["--device", &path]).fails_with(2, &["--destroy-data"]);
-    let named = ["--device", &path, "--destroy-data", "--dry-run"];
-    let done = fit(&[&named[..], &["--overwrite-signature", "ext2/3/4"]].concat());
+    fit(&[&path]).fails_with(2, &["--destroy-data"]);
+    let named = [&path, "--destroy-data", "--dry-run"];
+    let done = fit(&[&named[..], &["--force"]].concat());
     assert!(
         done.succeeds().stdout.contains("discards data on"),
         "{}",

@@ -54,10 +54,10 @@ fn op_write_overwrites_the_file() {
 #[test]
 fn pattern_and_block_size_and_depth_are_kept() {
     let arguments = [
-        "--pattern",
-        "sequential",
-        "--block-size",
-        "64k",
+        "--set",
+        "actor.pattern=sequential",
+        "--set",
+        "actor.block-size=64k",
         "--depth",
         "3",
     ];
@@ -79,7 +79,7 @@ fn pattern_and_block_size_and_depth_are_kept() {
 
 #[test]
 fn batch_is_written_down_and_works() {
-    let Some(measured) = loaded(&["--depth", "16", "--batch", "8"]) else {
+    let Some(measured) = loaded(&["--depth", "16", "--set", "actor.batch=8"]) else {
         return;
     };
     let scenario = measured.head()["scenario"].to_string();
@@ -97,7 +97,7 @@ fn rate_is_an_open_loop_of_that_rate() {
             let arguments = [
                 "--rate",
                 "500",
-                "--arrival",
+                "--set",
                 arrival,
                 "--baseline",
                 "2s",
@@ -107,7 +107,7 @@ fn rate_is_an_open_loop_of_that_rate() {
             measure(quiet_fs().path(), &arguments).succeeds()
         }
     };
-    let both = at_once([&with("constant"), &with("poisson")]);
+    let both = at_once([&with("arrival=constant"), &with("arrival=poisson")]);
     for (measured, poisson) in both.into_iter().zip([false, true]) {
         let kind = measured.actor(0);
         assert_eq!(kind["loop"], "open");
@@ -128,7 +128,7 @@ fn rate_is_an_open_loop_of_that_rate() {
 
 #[test]
 fn buffered_goes_through_the_cache() {
-    let Some(measured) = loaded(&["--buffered"]) else {
+    let Some(measured) = loaded(&["--set", "actor.buffered=true"]) else {
         return;
     };
     assert_eq!(measured.actor(0)["direct"], false);
@@ -151,7 +151,7 @@ fn every_engine_works_and_is_named() {
 
 #[test]
 fn foreground_size_is_the_size_of_its_file() {
-    let Some(measured) = loaded(&["--foreground-size", "24M", "--seed", "77"]) else {
+    let Some(measured) = loaded(&["--set", "foreground.size=24M", "--set", "seed=77"]) else {
         return;
     };
     let scenario = measured.head()["scenario"].to_string();
@@ -161,14 +161,14 @@ fn foreground_size_is_the_size_of_its_file() {
 
 #[test]
 fn the_canary_reads_beside_the_foreground_unless_told_not_to() {
-    let Some(with) = loaded(&["--canary", "50", "--baseline", "1s"]) else {
+    let Some(with) = loaded(&["--set", "canary=50", "--baseline", "1s"]) else {
         return;
     };
     assert_eq!(with.actor(1)["name"], "canary");
     assert_eq!(with.actor(1)["loop"], "open");
     assert_eq!(number(&with.actor(1)["rate_per_s"]), 50.0);
     assert!(with.total(1, "ops") > 0);
-    let Some(without) = loaded(&["--canary", "0"]) else {
+    let Some(without) = loaded(&["--set", "canary=0"]) else {
         return;
     };
     assert_eq!(without.head()["actors"].as_array().unwrap().len(), 1);
@@ -182,13 +182,22 @@ fn a_kept_file_is_reused_and_nothing_is_kept_unasked() {
     }
     let fs = quiet_fs();
     let kept = fs.path().join(".trimbench-foreground");
-    measure(fs.path(), &["--keep"]).succeeds();
+    measure(fs.path(), &["--set", "foreground.keep=true"]).succeeds();
     assert_eq!(fs.names(), [".trimbench-foreground"]);
     let first = fs::metadata(&kept).unwrap();
     // What the foreground uses, and a page that says whose it is.
     assert_eq!(first.len(), (16 << 20) + 4096);
 
-    let reused = measure(fs.path(), &["--reuse", "--keep"]).succeeds();
+    let reused = measure(
+        fs.path(),
+        &[
+            "--set",
+            "foreground.reuse=true",
+            "--set",
+            "foreground.keep=true",
+        ],
+    )
+    .succeeds();
     assert!(!reused.warnings().contains("anew"), "{}", reused.warnings());
     let second = fs::metadata(&kept).unwrap();
     assert_eq!(
@@ -197,7 +206,14 @@ fn a_kept_file_is_reused_and_nothing_is_kept_unasked() {
     );
 
     // Too small for this one, which makes its own.
-    let larger = ["--reuse", "--keep", "--foreground-size", "32M"];
+    let larger = [
+        "--set",
+        "foreground.reuse=true",
+        "--set",
+        "foreground.keep=true",
+        "--set",
+        "foreground.size=32M",
+    ];
     let larger = measure(fs.path(), &larger).succeeds();
     assert!(larger.warnings().contains("anew"), "{}", larger.warnings());
     assert_eq!(fs::metadata(&kept).unwrap().len(), (32 << 20) + 4096);
@@ -212,8 +228,11 @@ fn somebody_elses_file_of_that_name_is_neither_used_nor_replaced() {
     let fs = quiet_fs();
     let theirs = fs.path().join(".trimbench-foreground");
     fs::write(&theirs, vec![7; 17 << 20]).unwrap();
-    measure(fs.path(), &["--reuse"]).succeeds();
-    let measured = measure(fs.path(), &["--keep", "--op", "write"]);
+    measure(fs.path(), &["--set", "foreground.reuse=true"]).succeeds();
+    let measured = measure(
+        fs.path(),
+        &["--set", "foreground.keep=true", "--op", "write"],
+    );
     assert!(
         measured.done.text().contains(".trimbench-foreground"),
         "{}",

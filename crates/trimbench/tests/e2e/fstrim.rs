@@ -284,7 +284,7 @@ fn the_second_is_refused_and_the_exit_code_says_how_many_failed() {
     let states = tempfile::tempdir().unwrap();
     let made = [256, 256].map(|mib| LoopFs::new(Fs::Ext4, "", mib, On::Tmpfs));
     let [busy, free] = [0, 1].map(|i| made[i].path().to_string_lossy().into_owned());
-    let never = fstrim(states.path(), &["--rate", "1k", &busy]);
+    let never = fstrim(states.path(), &["--set", "rate=1k", &busy]);
     let mut never = start(never);
     never.until("it has begun", || {
         fs::read_dir(states.path()).unwrap().count() > 1
@@ -321,10 +321,10 @@ fn what_cannot_be_trimmed_is_told() {
     };
     fails(2, &[], "MOUNT");
     fails(2, &["--all", "/"], "cannot be used with");
-    fails(2, &["--rate", "0", "/"], "above 0");
+    fails(2, &["--set", "rate=0", "/"], "above 0");
     fails(
         2,
-        &["--rate", "1M", "--slowdown", "5%", "/"],
+        &["--set", "rate=1M", "--slowdown", "5%", "/"],
         "cannot be used with",
     );
     fails(1, &["/nothing"], "/nothing");
@@ -342,16 +342,23 @@ fn what_cannot_be_trimmed_is_told() {
 #[test]
 fn the_timer_is_written_and_what_is_others_is_left() {
     let place = tempfile::tempdir().unwrap();
-    let at = place.path().to_string_lossy().into_owned();
+    let at = format!("unit-dir={}", place.path().display());
     let install = |more: &[&str]| {
-        let all = [&["--install-timer", "--force", "--unit-dir", &at], more].concat();
+        let all = [
+            &["--install-timer", "--set=replace=true", "--set", &at],
+            more,
+        ]
+        .concat();
         trimmed(place.path(), &all)
     };
     let build = tempfile::tempdir().unwrap();
     fs::write(build.path().join("CACHEDIR.TAG"), "").unwrap();
     let mut built = Command::new(copied_to(build.path()));
-    built.args(["fstrim", "--install-timer", "--unit-dir", &at]);
-    run(built).fails_with(2, &["the timer would run /", "build folder", "--force"]);
+    built.args(["fstrim", "--install-timer", "--set", &at]);
+    run(built).fails_with(
+        2,
+        &["the timer would run /", "build folder", "replace=true"],
+    );
     let shown = install(&["--dry-run", "--slowdown", "5%"]);
     assert!(
         shown.succeeds().stdout.contains("--slowdown=5%%"),
@@ -394,14 +401,14 @@ fn the_timer_is_written_and_what_is_others_is_left() {
     let files = fs::read_dir(place.path()).unwrap().count();
     assert_eq!(files, 2, "nothing of the writing stays");
     verify(place.path());
-    // The same again changes nothing; other options are shown, and need --force.
+    // The same again changes nothing; other options are shown, and need replace=true.
     let same = install(&["--slowdown", "5%", "--max-latency", "20ms", "/with space"]);
     assert!(
         !same.succeeds().stdout.contains("Changed"),
         "{}",
         same.text()
     );
-    let changed = install(&["--rate", "1G"]);
+    let changed = install(&["--set", "rate=1G"]);
     for line in [
         "\n  - ExecStart=",
         "\n  + ExecStart=",
@@ -420,14 +427,14 @@ fn the_timer_is_written_and_what_is_others_is_left() {
             changed.text()
         );
     }
-    assert!(read("service").unwrap().contains("--rate=1073741824"));
+    assert!(read("service").unwrap().contains("--set=rate=1073741824"));
     // What would be another path in a unit, or more than one line.
     for (odd, why) in [(&b"/a\xffb"[..], "not UTF-8"), (b"/a\nb", "control")] {
-        let mut command = fstrim(place.path(), &["--install-timer", "--unit-dir", &at]);
+        let mut command = fstrim(place.path(), &["--install-timer", "--set", &at]);
         command.arg(OsStr::from_bytes(odd));
         run(command).fails_with(2, &["/a", why]);
     }
-    assert!(read("service").unwrap().contains("--rate=1073741824"));
+    assert!(read("service").unwrap().contains("--set=rate=1073741824"));
     fs::write(place.path().join("trimbench-fstrim.timer"), "[Timer]\n").unwrap();
     install(&[]).fails_with(2, &["wasn't written by trimbench"]);
     assert_eq!(read("timer").unwrap(), "[Timer]\n");
@@ -440,17 +447,18 @@ fn a_timer_is_not_replaced_by_one_with_other_options() {
     let program = copied_to(place.path());
     let install = |more: &[&str]| {
         let mut command = Command::new(&program);
-        command.args(["fstrim", "--install-timer", "--unit-dir"]);
-        command.arg(place.path()).args(more);
+        command.args(["fstrim", "--install-timer", "--set"]);
+        command.arg(format!("unit-dir={}", place.path().display()));
+        command.args(more);
         run(command)
     };
     install(&["--slowdown", "5%"]).succeeds();
     install(&["--slowdown", "5%"]).succeeds();
     let refused = install(&["--slowdown", "20%"]);
-    refused.fails_with(2, &["--slowdown=5%%", "--slowdown=20%%", "--force"]);
+    refused.fails_with(2, &["--slowdown=5%%", "--slowdown=20%%", "replace=true"]);
     let service = || fs::read_to_string(place.path().join("trimbench-fstrim.service")).unwrap();
     assert!(service().contains("--slowdown=5%%"));
-    install(&["--slowdown", "20%", "--force"]).succeeds();
+    install(&["--slowdown", "20%", "--set=replace=true"]).succeeds();
     assert!(service().contains("--slowdown=20%%"));
 }
 

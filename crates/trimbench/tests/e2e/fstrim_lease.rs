@@ -1,4 +1,4 @@
-//! `trimbench fstrim --lease`: machines that share storage trim one after the other.
+//! `trimbench fstrim --set lease=…`: machines that share storage trim one after the other.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::common::loop_fs::{Fs, LoopFs, On};
 use crate::common::run::{run, start};
 use crate::fstrim::{fstrim, trimmed};
 
-/// The Lease of the tests, as the server and as `--lease` name it.
+/// The Lease of the tests, as the server and as the option names it.
 const PATH: &str = "storage/leases/array";
 const LEASE: &str = "k8s:storage/array";
 
@@ -23,7 +23,10 @@ fn made() -> LoopFs {
 
 /// A trim that asks a server for the lease.
 fn asking(server: &ApiServer, states: &Path, arguments: &[&str]) -> Command {
-    let mut command = fstrim(states, &[&["--lease", LEASE], arguments].concat());
+    let mut command = fstrim(
+        states,
+        &[&["--set", &*format!("lease={LEASE}")], arguments].concat(),
+    );
     command.env("TRIMBENCH_KUBERNETES_API", server.url());
     command
 }
@@ -39,8 +42,8 @@ fn who_shares_storage_waits_for_the_lock_on_a_file() {
     let lease = states.path().join("lease");
     let at = [
         made.path().to_str().unwrap(),
-        "--lease",
-        lease.to_str().unwrap(),
+        "--set",
+        &*format!("lease={}", lease.display()),
     ];
     let held = fs::File::create(&lease).unwrap();
     flock(&held, FlockOperation::LockExclusive).unwrap();
@@ -56,8 +59,8 @@ fn who_shares_storage_waits_for_the_lock_on_a_file() {
     waiting.wait().succeeds();
     let dry = trimmed(states.path(), &[&at[..], &["--dry-run"]].concat());
     dry.succeeds();
-    let nowhere = trimmed(states.path(), &[at[0], "--lease", "/nonexistent/lease"]);
-    nowhere.fails_with(2, &["--lease /nonexistent/lease"]);
+    let nowhere = trimmed(states.path(), &[at[0], "--set", "lease=/nonexistent/lease"]);
+    nowhere.fails_with(2, &["lease=/nonexistent/lease"]);
 }
 
 /// Two nodes wait for a third, and then race.
@@ -103,7 +106,7 @@ fn a_signal_releases_a_lease_and_a_lost_one_ends_the_trim() {
     let (made, states) = (made(), tempfile::tempdir().unwrap());
     let at = made.path().to_str().unwrap();
     let trimming = || {
-        let mut trim = start(asking(&server, states.path(), &["--rate", "1k", at]));
+        let mut trim = start(asking(&server, states.path(), &["--set", "rate=1k", at]));
         trim.until("it trims", || {
             server.spec(PATH)["holderIdentity"].is_string()
                 && fs::read_dir(states.path()).unwrap().count() > 1
@@ -131,12 +134,13 @@ fn a_lease_that_cannot_be_had_is_explained() {
     server.fail(Some(403));
     let forbidden = run(asking(&server, states.path(), &["/"]));
     forbidden.fails_with(1, &["the test wants it", "deploy/kubernetes/lease.yaml"]);
-    let mut outside = fstrim(states.path(), &["--lease", "k8s", "/"]);
+    let mut outside = fstrim(states.path(), &["--set", "lease=k8s", "/"]);
     outside
         .env_remove("KUBERNETES_SERVICE_HOST")
         .env_remove("TRIMBENCH_KUBERNETES_API");
     run(outside).fails_with(2, &["this is no pod", "kubectl proxy"]);
-    trimmed(states.path(), &["--lease", "k8s:No", "/"]).fails_with(2, &["is no name of a Lease"]);
-    let timer = ["--install-timer", "--lease", "k8s", "--dry-run", "/"];
+    trimmed(states.path(), &["--set", "lease=k8s:No", "/"])
+        .fails_with(2, &["is no name of a Lease"]);
+    let timer = ["--install-timer", "--set", "lease=k8s", "--dry-run", "/"];
     trimmed(states.path(), &timer).fails_with(2, &["fstrim.yaml"]);
 }

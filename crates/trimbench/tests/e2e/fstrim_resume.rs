@@ -64,7 +64,7 @@ fn stopped_or_killed_it_goes_on() {
     let _turn = beside();
     let trim = Trim::new();
     // A group takes more than half a second: between two looks it can't have seen all.
-    let slow = ["--rate", "200M", "--resume"];
+    let slow = ["--set", "rate=200M", "--resume"];
     let mut first = trim.start(&slow);
     first.until("the first windows are noted", || trim.position() > 0);
     first.signal(Signal::KILL);
@@ -85,7 +85,7 @@ fn stopped_or_killed_it_goes_on() {
         &[
             "goes on after",
             "interrupted at",
-            "trimbench fstrim --resume --rate=209715200 '",
+            "trimbench fstrim --resume --set=rate=200M '",
         ],
     );
     let left = trim.position();
@@ -115,7 +115,7 @@ fn a_note_that_is_not_believed_is_said_and_it_begins_anew() {
     }
     let _turn = beside();
     let trim = Trim::new();
-    let mut slow = trim.start(&["--rate", "200M"]);
+    let mut slow = trim.start(&["--set", "rate=200M"]);
     slow.until("it is noted", || trim.position() > 0);
     slow.signal(Signal::INT);
     slow.wait().fails_with(130, &["--resume"]);
@@ -177,7 +177,7 @@ fn one_that_is_done_is_done_whatever_stays_noted() {
     }
     let _turn = beside();
     let trim = Trim::new();
-    let mut slow = trim.start(&["-v", "--rate", "200M"]);
+    let mut slow = trim.start(&["-v", "--set", "rate=200M"]);
     slow.until("it is noted", || trim.position() > 0);
     let path = trim.note().unwrap();
     fs::remove_file(&path).unwrap();
@@ -200,7 +200,7 @@ fn it_stops_at_once() {
     }
     let _turn = beside();
     let trim = Trim::new();
-    let mut never = trim.start(&["--rate", "1k"]);
+    let mut never = trim.start(&["--set", "rate=1k"]);
     never.until("it has begun", || trim.note().is_some());
     std::thread::sleep(Duration::from_millis(300));
     never.signal(Signal::TERM);

@@ -33,7 +33,7 @@ fn its_goal_is_changed_while_it_runs() {
         fs.guarded(&["status", "."]).code() == Some(0)
     });
     assert_eq!(fs.status()["goal"]["slowdown"], 0.05);
-    let set = ["set", "--slowdown", "30%", "--max-latency", "20ms", "."];
+    let set = ["set", ".", "slowdown=30%", "max-latency=20ms"];
     fs.guarded(&set).succeeds();
     running.until("the new goal", || fs.status()["goal"]["slowdown"] == 0.3);
     assert_eq!(fs.status()["goal"]["max_latency_ms"], 20.0);
@@ -61,7 +61,7 @@ fn its_goal_is_changed_while_it_runs() {
     assert!(file.contains("debt_bytes{mount=\".\"}"), "{file}");
     assert_eq!(ended(running).stderr, "");
     for order in [
-        &["set", "--slowdown", "30%", "."][..],
+        &["set", ".", "slowdown=30%"][..],
         &["status", "."],
         &["drain", "."],
         &["stop", "."],
@@ -225,7 +225,8 @@ fn a_rest_that_is_worth_no_trim_is_no_warning() {
     });
     let now: u32 = now.succeeds().stdout.trim().parse().unwrap();
     let later = hour(now + 12);
-    let outside = ["--between", &*later, "--most", "90%"];
+    let between = format!("between={later}");
+    let outside = ["--set", &*between, "--set", "most=90%"];
     let little = free(16, &outside);
     assert!(!little.contains("aren't trimmed"), "{little}");
     let much = free(128, &outside);
@@ -295,25 +296,27 @@ fn install_writes_a_hardened_service_once() {
         let mut command = crate::common::run::trimbench();
         command
             .current_dir("/dev/shm")
-            .args(["guard", ".", "--install", "--unit-dir", &at]);
+            .args(["guard", ".", "--install", "--set"])
+            .arg(format!("unit-dir={at}"));
         command.args(more);
         run(command)
     };
-    install(&[]).fails_with(2, &["--force"]);
+    install(&[]).fails_with(2, &["replace=true"]);
     install(&[
-        "--force",
+        "--set=replace=true",
         "--slowdown",
         "5%",
         "--remount",
-        "--between",
-        "1:00-2:00",
+        "--set",
+        "between=1:00-2:00",
     ])
     .succeeds();
     let unit = outer.path().join("trimbench-guard.service");
     let text = fs::read_to_string(&unit).unwrap();
     for line in [
         "Description=Trim what is freed on /dev/shm without stalling other I/O\n",
-        " guard --max-age=1h --most=20%% --between=01:00-02:00 --slowdown=5%% --remount /dev/shm\n",
+        " guard --set=max-age=1h --set=most=20%% --set=between=01:00-02:00 --slowdown=5%% --remount \
+         /dev/shm\n",
         "ReadWritePaths=/dev/shm\n",
         "RequiresMountsFor=/dev/shm\n",
         "CapabilityBoundingSet=CAP_SYS_ADMIN CAP_DAC_OVERRIDE\n",
@@ -321,8 +324,15 @@ fn install_writes_a_hardened_service_once() {
         assert!(text.contains(line), "{line}: {text}");
     }
     assert!(!text.contains("%f"), "{text}");
-    install(&["--slowdown", "9%"]).fails_with(2, &["--force"]);
-    install(&["--force", "--most", "5%", "--min-run", "0"]).succeeds();
+    install(&["--slowdown", "9%"]).fails_with(2, &["replace=true"]);
+    install(&[
+        "--set=replace=true",
+        "--set",
+        "most=5%",
+        "--set",
+        "min-run=0",
+    ])
+    .succeeds();
     fs::write(&unit, "mine").unwrap();
-    install(&["--force"]).fails_with(2, &["wasn't written by trimbench"]);
+    install(&["--set=replace=true"]).fails_with(2, &["wasn't written by trimbench"]);
 }

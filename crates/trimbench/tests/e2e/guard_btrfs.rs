@@ -89,8 +89,8 @@ fn a_btrfs_that_does_not_trim_by_itself_is_refused() {
         .fails_with(2, &["mount -o remount,discard=async /"]);
     fs.remount("discard=async");
     for option in [
-        &["--between", "01:00-02:00"][..],
-        &["--min-run", "1M"],
+        &["--set", "between=01:00-02:00"][..],
+        &["--set", "min-run=1M"],
         &["--max-latency", "5ms"],
     ] {
         for dry_run in [&[][..], &["-n"]] {

@@ -51,7 +51,7 @@ fn truncated_punched_and_small(kind: Fs) {
         return;
     };
     let here = fs.path();
-    let mut running = fs.trims(&["--max-age", "10s", "--most", "50%"]);
+    let mut running = fs.trims(&["--set", "max-age=10s", "--set", "most=50%"]);
     for name in ["cut", "holed", "gone"] {
         written(&here.join(name), 16);
     }
@@ -129,7 +129,7 @@ fn killed(kind: Fs) {
     let mut random = fastrand::Rng::with_seed(26);
     let kills = times(4, 100);
     for _ in 0..kills {
-        let running = fs.trims(&["--most", "90%"]);
+        let running = fs.trims(&["--set", "most=90%"]);
         let until = Instant::now() + Duration::from_millis(random.u64(50..1500));
         while Instant::now() < until {
             let name = here.join(random.u32(..30).to_string());
@@ -148,7 +148,7 @@ fn killed(kind: Fs) {
         File::open(&name).unwrap().sync_all().unwrap();
         fs::remove_file(&name).unwrap();
     }
-    let running = fs.trims(&["--most", "90%"]);
+    let running = fs.trims(&["--set", "most=90%"]);
     nothing_is_forgotten(&fs);
     ended(running);
     eprintln!("{kills} kills: no debt forgotten");
@@ -195,14 +195,14 @@ fn on_xfs_a_restart_owes_only_what_is_uncertain() {
     );
 }
 
-/// Small holes wait for `--min-run`, and a long run doesn't wait with them.
+/// Small holes wait for `min-run`, and a long run doesn't wait with them.
 #[test]
 fn on_ext4_short_runs_wait_for_more() {
     let Some(fs) = place(Fs::Ext4, "nodiscard") else {
         return;
     };
     let here = fs.path();
-    let mut running = fs.trims(&["--min-run", "1M", "--most", "90%"]);
+    let mut running = fs.trims(&["--set", "min-run=1M", "--set", "most=90%"]);
     fs::create_dir(here.join("small")).unwrap();
     let small = |i: usize| here.join(format!("small/{i}"));
     (0..400).for_each(|i| fs::write(small(i), [7; 9000]).unwrap());
@@ -226,10 +226,7 @@ fn on_ext4_short_runs_wait_for_more() {
     let held = untrimmed(&fs);
     assert!((200 * 8192..8 * MIB as u64).contains(&held), "{held}");
     let shown = fs.guarded(&["status", "."]).succeeds().stdout.clone();
-    assert!(
-        shown.contains("in runs below 1.0 MiB (--min-run)"),
-        "{shown}"
-    );
+    assert!(shown.contains("in runs below 1.0 MiB (min-run)"), "{shown}");
     nothing_is_forgotten(&fs);
     ended(running);
 }
@@ -257,7 +254,7 @@ fn a_mount_with_discard_is_remounted_only_if_asked_and_given_back() {
         "{intended}"
     );
     let has_discard = |fs: &LoopFs| fs.options().split(',').any(|option| option == "discard");
-    let mut running = fs.trims(&["--remount", "--between", "00:00-23:59"]);
+    let mut running = fs.trims(&["--remount", "--set", "between=00:00-23:59"]);
     assert!(!has_discard(&fs), "{}", fs.options());
     running.until_said("remounted with nodiscard", 1);
     ended(running);
@@ -306,7 +303,7 @@ fn a_part_of_a_file_system_is_refused_with_the_whole() {
     must("umount", &[&to]);
     refused.fails_with(2, &["is a part of the file system", &whole]);
     fs.guarded(&["nowhere"]).fails_with(1, &["nowhere"]);
-    fs.guarded(&[".", "--between", "6-7"])
+    fs.guarded(&[".", "--set", "between=6-7"])
         .fails_with(2, &["times of the day"]);
 }
 

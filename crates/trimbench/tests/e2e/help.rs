@@ -40,14 +40,14 @@ fn options(help: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// Every command that takes options, as words, with its long options.
-fn all_options(words: &[String]) -> Vec<(Vec<String>, BTreeSet<String>)> {
-    let text = help(words);
-    let mut all = vec![(words.to_vec(), options(&text))];
-    for name in commands(&text) {
-        all.append(&mut all_options(&[words, &[name]].concat()));
-    }
-    all
+/// Every command, as words, with its long options.
+fn all_options() -> Vec<(Vec<String>, BTreeSet<String>)> {
+    let all = all_commands(&[]).into_iter();
+    let with_options = |words: Vec<String>| {
+        let options = options(&help(&words));
+        (words, options)
+    };
+    all.map(with_options).collect()
 }
 
 /// Calls of helpers that name the words of a command for their caller.
@@ -102,7 +102,7 @@ fn functions(top: &[String]) -> Vec<Function> {
 
 #[test]
 fn every_option_has_a_test_that_names_it_with_its_command() {
-    let all = all_options(&[]);
+    let all = all_options();
     let functions = functions(&commands(&help(&[])));
     let size = |words: &[&str]| {
         let found = all.iter().find(|(command, _)| command == words);
@@ -119,6 +119,162 @@ fn every_option_has_a_test_that_names_it_with_its_command() {
     assert!(untested.is_empty(), "no test names {untested:#?}");
 }
 
+/// How many options a help text lists, but for help and version.
+fn count(help: &str) -> usize {
+    let own = help.split("Examples:").next().unwrap_or_default();
+    let option = |line: &&str| {
+        let indent = line.len() - line.trim_start().len();
+        (2..=6).contains(&indent) && line.trim_start().starts_with('-')
+    };
+    let general = |line: &&str| {
+        ["-h, --help", "--version"]
+            .iter()
+            .any(|it| line.contains(it))
+    };
+    let lines = own.lines().filter(option);
+    lines.filter(|line| !general(line)).count()
+}
+
+/// Every command, in whatever depth, as words.
+fn all_commands(so_far: &[String]) -> Vec<Vec<String>> {
+    let deeper = commands(&help(so_far)).into_iter();
+    let deeper = deeper.flat_map(|name| all_commands(&[so_far, &[name]].concat()));
+    std::iter::once(so_far.to_vec()).chain(deeper).collect()
+}
+
+/// Everything else is a key of `--set`. `scripts/options` prints the table.
+#[test]
+fn options_are_few_and_the_short_help_fits_a_screen() {
+    let all = all_commands(&[]);
+    let counts: Vec<(String, usize)> = all
+        .iter()
+        .map(|words| (words.join(" "), count(&help(words))))
+        .collect();
+    let sum: usize = counts.iter().map(|(_, count)| count).sum();
+    assert!((100..=200).contains(&sum), "{sum} options: {counts:#?}");
+    let of_run = counts.iter().find(|(command, _)| command == "run");
+    assert!((10..=26).contains(&of_run.unwrap().1), "{of_run:?}");
+    for words in &all {
+        let mut command = trimbench();
+        command.args(words).arg("-h");
+        let short = run(command).succeeds().stdout.clone();
+        let lines = short.lines().count();
+        assert!(lines <= 40, "{}: {lines} lines:\n{short}", words.join(" "));
+    }
+}
+
+#[test]
+fn keys_are_listed_with_their_defaults_and_found_by_a_part_of_their_name() {
+    let keys = |arguments: &[&str]| {
+        let mut command = trimbench();
+        command.args(["scenarios", "keys"]).args(arguments);
+        run(command)
+    };
+    let all = keys(&[]).succeeds().stdout.clone();
+    for command in [
+        "run", "rm", "fstrim", "guard", "tune", "suite", "verify", "lab up", "sim",
+    ] {
+        let title = format!("trimbench {command} --set KEY=VALUE\n");
+        assert!(all.contains(&title), "{title} missing in:\n{all}");
+    }
+    let chunk = all.lines().find(|line| line.contains("deletion.chunk"));
+    assert!(
+        chunk.unwrap().contains("[default: 128M; device: 1G]"),
+        "{chunk:?}"
+    );
+    let found = keys(&["write-rate"]).succeeds().stdout.clone();
+    assert!(
+        found.contains("deletion.write-rate") && !found.contains("deletion.chunk"),
+        "{found}"
+    );
+    // One key alone has the words that it takes; a command has its own keys alone.
+    let how = keys(&["deletion.how"]).succeeds().stdout.clone();
+    assert!(
+        how.contains("truncate") && how.contains("from the tail in steps"),
+        "{how}"
+    );
+    let verify = keys(&["verify"]).succeeds().stdout.clone();
+    assert_eq!(verify.matches("--set KEY=VALUE").count(), 1, "{verify}");
+    keys(&["chnuk"]).fails_with(2, &["chnuk", "did you mean"]);
+}
+
+/// A wrong key or value of each command's `--set`, with the answer.
+#[test]
+fn a_setting_that_is_wrong_is_answered_with_the_key_the_value_and_the_nearest_key() {
+    for (arguments, words) in [
+        (
+            &["run", "--set", "chnuk=1M"][..],
+            &["chnuk=1M", "did you mean 'chunk'?"][..],
+        ),
+        (&["run", "--set", "chunk"], &["KEY=VALUE"]),
+        (
+            &["run", "--set", "size=1G"],
+            &["size=1G", "foreground.size or actor.size"],
+        ),
+        (
+            &["run", "--set", "engine=posix"],
+            &["engine=posix", "io_uring", "sync"],
+        ),
+        (
+            &["rm", "--set", "chunk=0", "none"],
+            &["chunk=0", "more than 0"],
+        ),
+        (
+            &["rm", "--set", "slep=1s", "none"],
+            &["slep=1s", "did you mean 'sleep'?"],
+        ),
+        (
+            &["fstrim", "--set", "rat=1M/s", "/"],
+            &["rat=1M/s", "did you mean 'rate'?"],
+        ),
+        (&["guard", "--set", "most=0", "/"], &["most=0", "0.1%"]),
+        (
+            &["guard", "set", "/", "slowdon=1%"],
+            &["slowdon=1%", "did you mean 'slowdown'?"],
+        ),
+        (
+            &["tune", "--set", "polices=rm", "/"],
+            &["polices=rm", "did you mean 'policies'?"],
+        ),
+        (
+            &["suite", "--set", "files=0"],
+            &["files=0", "from 1 to 10000"],
+        ),
+        (
+            &["verify", "--set", "workers=0", "/tmp"],
+            &["workers=0", "from 1 to 256"],
+        ),
+        (
+            &["fit", "--set", "spaec=1G", "/tmp"],
+            &["spaec=1G", "did you mean 'space'?"],
+        ),
+        (
+            &["report", "--set", "low=100%", "none"],
+            &["low=100%", "between 0% and 100%"],
+        ),
+        (
+            &["compare", "--set", "loww=2", "none", "none"],
+            &["loww=2", "did you mean 'low'?"],
+        ),
+        (
+            &["import", "--set", "first-report=no", "none"],
+            &["first-report=no", "keep nor drop"],
+        ),
+        (
+            &["why", "--set", "rate=0", "--all"],
+            &["rate=0", "1 to 1000"],
+        ),
+        (
+            &["sim", "run", "--set", "sise=1G"],
+            &["sise=1G", "did you mean 'size'?"],
+        ),
+    ] {
+        let mut command = trimbench();
+        command.args(arguments);
+        run(command).fails_with(2, words);
+    }
+}
+
 #[test]
 fn help_has_examples_and_exit_codes() {
     let text = help(&["run".to_owned()]);
@@ -127,20 +283,10 @@ fn help_has_examples_and_exit_codes() {
     }
 }
 
-/// The help of every command, in whatever depth.
-fn all_help(so_far: &[String]) -> Vec<String> {
-    let text = help(so_far);
-    let deeper = commands(&text)
-        .into_iter()
-        .flat_map(|name| all_help(&[so_far, &[name]].concat()));
-    std::iter::once(text.clone())
-        .chain(deeper.collect::<Vec<_>>())
-        .collect()
-}
-
 #[test]
 fn help_fits_80_columns_without_breaking_an_example() {
-    for text in all_help(&[]) {
+    for words in all_commands(&[]) {
+        let text = help(&words);
         let wide = |line: &&str| line.chars().count() > 80;
         // clap wraps its own part to the terminal; what we wrote below it has our own breaks.
         let ours = text.split_once("Examples:").map_or("", |(_, ours)| ours);

@@ -198,12 +198,12 @@ fn what_a_log_cannot_tell_is_told_by_options() {
         "before-first-discard"
     );
     // The length of an interval, which a log without times has not.
-    let halves = verdict(&["--interval", "2s"], &[path]);
+    let halves = verdict(&["--set", "interval=2s"], &[path]);
     let (once, twice) = (&guessed["discard"]["bytes"], &halves["discard"]["bytes"]);
     assert_eq!(once.as_u64().unwrap() * 2, twice.as_u64().unwrap());
     // The foreground.
     assert_eq!(
-        verdict(&["--device", "/dev/sda"], &[path])["foreground"][0]["actor"],
+        verdict(&["--set", "device=/dev/sda"], &[path])["foreground"][0]["actor"],
         "sda"
     );
     // The parts of a device: the discards of both count once.
@@ -211,7 +211,8 @@ fn what_a_log_cannot_tell_is_told_by_options() {
     assert_eq!(made["foreground"][0]["actor"], "sda");
     // The first report.
     for (what, seconds) in [("keep", 93), ("drop", 92)] {
-        let rows = import(&["--format", "csv", "--first-report", what], &[path]);
+        let first = format!("first-report={what}");
+        let rows = import(&["--format", "csv", "--set", &first], &[path]);
         assert_eq!(
             rows.succeeds().stdout.lines().count(),
             seconds + 1,
@@ -222,7 +223,7 @@ fn what_a_log_cannot_tell_is_told_by_options() {
         (&["--at", "2h"][..], &["--at", "93"][..]),
         (&["--at", "1999-01-01T00:00:00Z"], &["--at"]),
         (&["--at", "then"], &["2024-06-19T05:02:34Z"]),
-        (&["--device", "sdz"], &["no device sdz", "sda, sdb"]),
+        (&["--set", "device=sdz"], &["no device sdz", "sda, sdb"]),
         (&["--members", "md0=sda"], &["no device md0"]),
         (&["--members", "sda"], &["md0=nvme0n1,nvme1n1"]),
         (&["--output", "-"], &["--output"]),

@@ -58,7 +58,11 @@ fn import_counts_discards_on_the_foregrounds_own_drive_only() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("iostat.txt");
     fs::write(&path, text).unwrap();
-    for arguments in [&[][..], &["--device", "vda"], &["--device", "/dev/vda"]] {
+    for arguments in [
+        &[][..],
+        &["--set", "device=vda"],
+        &["--set", "device=/dev/vda"],
+    ] {
         let verdict = verdict(arguments, &path);
         println!("{} {}", verdict["summary"], warnings(&verdict));
         assert_eq!(verdict["verdict"], "stall", "{verdict:#}");

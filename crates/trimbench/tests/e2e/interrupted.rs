@@ -42,7 +42,14 @@ const IN_EACH_PHASE: [(&str, &[&str]); 5] = [
     ("baseline", &["--baseline", "1h"]),
     (
         "delete",
-        &["--delete", "truncate", "--chunk", "1M", "--sleep", "1s"],
+        &[
+            "--delete",
+            "truncate",
+            "--set",
+            "deletion.chunk=1M",
+            "--set",
+            "deletion.sleep=1s",
+        ],
     ),
     ("recovery", &["--recovery", "1h"]),
 ];
@@ -82,9 +89,30 @@ fn in_the_middle_of_a_deletion_that_goes_on() {
         return;
     }
     let fs = LoopFs::new(Fs::Ext4, "discard", 2 * SMALL, On::Tmpfs);
-    let lsm = ["--delete", "lsm", "--file-size", "1M", "--run-for", "1h"];
-    let spill = ["--delete", "spill", "--run-for", "1h", "--op", "save"];
-    let purge = ["--delete", "purge", "--every", "1h", "--actor", "sync"];
+    let lsm = [
+        "--delete",
+        "lsm",
+        "--set",
+        "deletion.file-size=1M",
+        "--set",
+        "deletion.for=1h",
+    ];
+    let spill = [
+        "--delete",
+        "spill",
+        "--set",
+        "deletion.for=1h",
+        "--op",
+        "save",
+    ];
+    let purge = [
+        "--delete",
+        "purge",
+        "--set",
+        "deletion.every=1h",
+        "--actor",
+        "sync",
+    ];
     for arguments in [&lsm[..], &spill, &purge] {
         interrupt(&fs, "delete", arguments, Signal::INT);
     }
@@ -99,7 +127,16 @@ fn while_discards_are_waited_for() {
     // Without journal commits of its own, the file system sends none for long.
     let fs = LoopFs::new(Fs::Ext4, "discard,commit=300", SMALL, On::Tmpfs);
     let files = Files::new();
-    let mut running = begin(fs.path(), &files, &["--no-sync", "--drain-limit", "1h"]);
+    let mut running = begin(
+        fs.path(),
+        &files,
+        &[
+            "--set",
+            "deletion.no-sync=true",
+            "--set",
+            "phases.drain-limit=1h",
+        ],
+    );
     running.until("the deletion returned", || {
         std::fs::read_to_string(files.record())
             .is_ok_and(|text| text.contains("\"deletion-returned\""))
@@ -118,7 +155,7 @@ fn in_a_remounted_control_the_options_come_back() {
         for signal in [Signal::INT, Signal::TERM] {
             let before = fs.options();
             let files = Files::new();
-            let arguments = ["--control", "--remount", "--baseline", "1h"];
+            let arguments = ["--control=remount", "--baseline", "1h"];
             let mut running = begin(fs.path(), &files, &arguments);
             running.until("the remount", || fs.options() != before);
             running.until("the baseline", || files.in_phase("baseline"));
@@ -142,7 +179,7 @@ fn an_outside_program_is_ended_too() {
         let new = |pid: &String| !theirs.contains(pid);
         sleepers().into_iter().filter(new).collect()
     };
-    let mut running = begin(fs.path(), &files, &["--delete-with", program]);
+    let mut running = begin(fs.path(), &files, &["--delete", program]);
     running.until("the program", || !ours().is_empty());
     ends_cleanly(&fs, &files, running, "delete", Signal::INT);
     assert_eq!(ours(), [""; 0], "it still runs");
@@ -157,10 +194,10 @@ fn the_trash_of_our_own_rm_goes_too() {
     let fs = LoopFs::new(Fs::Ext4, "discard", SMALL, On::Tmpfs);
     let files = Files::new();
     let program = format!(
-        "{} rm --chunk 1M --sleep 1s {{}}",
+        "{} rm --set chunk=1M --set sleep=1s {{}}",
         env!("CARGO_BIN_EXE_trimbench")
     );
-    let mut running = begin(fs.path(), &files, &["--delete-with", &program]);
+    let mut running = begin(fs.path(), &files, &["--delete", &program]);
     running.until("a trash", || {
         let work = std::fs::read_dir(fs.path()).unwrap().flatten();
         let mut inside = work.flat_map(|entry| std::fs::read_dir(entry.path()));
@@ -200,7 +237,7 @@ fn a_second_ctrl_c_ends_it_at_once() {
         "sh -c 'trap \"\" TERM; echo > {}; sleep 20' {{}}",
         deaf.display()
     );
-    let mut running = begin(fs.path(), &files, &["--delete-with", &program]);
+    let mut running = begin(fs.path(), &files, &["--delete", &program]);
     running.until("the program", || deaf.exists());
     running.signal(Signal::INT);
     // Far enough apart not to be one signal.

@@ -35,7 +35,14 @@ fn the_record_is_readable_and_the_next_start_clears_away() {
         ("baseline", &["--baseline", "1h"]),
         (
             "delete",
-            &["--delete", "truncate", "--chunk", "1M", "--sleep", "1s"],
+            &[
+                "--delete",
+                "truncate",
+                "--set",
+                "deletion.chunk=1M",
+                "--set",
+                "deletion.sleep=1s",
+            ],
         ),
         ("recovery", &["--recovery", "1h"]),
     ];
@@ -63,8 +70,22 @@ fn the_record_is_readable_and_the_next_start_clears_away() {
 fn what_deleters_and_tasks_made_for_themselves_is_cleared_away_too() {
     let _turn = beside();
     let Some(fs) = quiet_fs() else { return };
-    let lsm = ["--delete", "lsm", "--file-size", "1M", "--run-for", "1h"];
-    let spill = ["--delete", "spill", "--sleep", "10ms", "--run-for", "1h"];
+    let lsm = [
+        "--delete",
+        "lsm",
+        "--set",
+        "deletion.file-size=1M",
+        "--set",
+        "deletion.for=1h",
+    ];
+    let spill = [
+        "--delete",
+        "spill",
+        "--set",
+        "deletion.sleep=10ms",
+        "--set",
+        "deletion.for=1h",
+    ];
     let save = ["--actor", "save", "--actor", "metadata"];
     let swap = ["--delete", "swap", "--baseline", "1h"];
     for (arguments, phase) in [
@@ -100,8 +121,8 @@ fn a_compressed_record_of_a_killed_run_is_readable_too() {
         "run",
         "--size",
         "16M",
-        "--foreground-size",
-        "16M",
+        "--set",
+        "foreground.size=16M",
         "--settle",
         "0s",
     ]);
@@ -136,7 +157,7 @@ fn an_outside_program_ends_with_the_run() {
     let (files, directory) = (Files::new(), tempfile::tempdir().unwrap());
     let seen = directory.path().join("pid");
     let program = format!("sh -c 'echo $$ > {}; exec sleep 600'", seen.display());
-    let mut running = begin(fs.path(), &files, &["--delete-with", &program]);
+    let mut running = begin(fs.path(), &files, &["--delete", &program]);
     let read = || fs::read_to_string(&seen).unwrap_or_default();
     running.until("the program", || read().ends_with('\n'));
     let process = Path::new("/proc").join(read().trim());

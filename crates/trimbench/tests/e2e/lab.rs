@@ -106,7 +106,7 @@ fn what_is_set_while_it_runs_takes_effect() {
     let _turn = beside();
     let lab = OwnLab::new();
     let mut options = vec!["--profile", "ideal", "--size", "64M"];
-    options.extend(["--premapped", "--volatile-cache"]);
+    options.extend(["--set", "premapped=true", "--set", "volatile-cache=true"]);
     // The foreground's cgroup carries the name, and the machine has one of each.
     let name = &*format!("e2e-{}", std::process::id());
     let device = lab.up(name, &options);
@@ -140,7 +140,7 @@ fn what_is_set_while_it_runs_takes_effect() {
         format!("{listed}\n")
     );
     assert_eq!(lab.list()[0]["faults"][0], listed);
-    lab.lab(&["fault", name, "--clear"]).succeeds();
+    lab.lab(&["fault", name, "clear"]).succeeds();
     assert!(read());
     lab.lab(&["fault", name, "power", "off"]).succeeds();
     assert!(!read());
@@ -179,12 +179,7 @@ fn a_hang_and_a_power_cut_are_listed_and_can_be_ended() {
             assert!(done.succeeds().stdout.contains(what), "{}", done.text());
         }
     };
-    let clear = || {
-        lab.lab(&["fault", name, "--clear"])
-            .succeeds()
-            .stdout
-            .clone()
-    };
+    let clear = || lab.lab(&["fault", name, "clear"]).succeeds().stdout.clone();
 
     // Each of these reads would wait for an hour.
     fault("hang 1h");
@@ -271,7 +266,10 @@ fn partitions_are_looked_for_where_asked_and_their_mounts_are_the_drives() {
         std::fs::read_to_string(flag.join("loop/partscan")).unwrap() == "1\n"
     };
     assert!(!scans(&lab.up("plain", &options)));
-    let device = lab.up("parted", &[&options[..], &["--partscan"]].concat());
+    let device = lab.up(
+        "parted",
+        &[&options[..], &["--set", "partscan=true"]].concat(),
+    );
     assert!(scans(&device));
     // A kernel that knows no partition tables takes them from a program all the same.
     let whole = device.to_str().unwrap();
@@ -340,7 +338,7 @@ fn data_in_a_file_stay_and_end_where_told() {
     let store = dir.path().join("store");
     let file = store.to_str().unwrap();
     let mut options = vec!["--profile", "no-trim", "--size", "16M"];
-    options.extend(["--store", file, "--store-limit", "4k"]);
+    options.extend(["--store", file, "--set", "store-limit=4k"]);
     let up = lab.lab(&[&["up", "kept"], &options[..]].concat());
     let said = &up.succeeds().stderr;
     assert!(said.contains("it keeps 4.0 KiB of data at most"), "{said}");
@@ -417,7 +415,7 @@ fn a_drive_that_can_not_be_is_refused_with_what_can() {
     refused("--profile ideal --size lots", &["--size", "lots"]);
     refused("--profile ideal --size 1G --slower 0", &["0 times slower"]);
     refused_later(
-        "--profile ideal --size 900T --store-limit 800T",
+        "--profile ideal --size 900T --set store-limit=800T",
         &["838860800 MiB of data in memory", "are free", "in a file"],
     );
     refused(

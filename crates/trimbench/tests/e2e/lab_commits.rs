@@ -31,7 +31,7 @@ fn filled(options: &str) -> OwnLab {
     let lab = OwnLab::new();
     let mount = lab.mount();
     let mut drive = vec!["--profile", "ocz-agility-2", "--size", "1G"];
-    drive.extend(["--faster", "4", "--fs", "btrfs", "--mount"]);
+    drive.extend(["--slower", "0.25", "--fs", "btrfs", "--mount"]);
     drive.extend([mount.to_str().unwrap(), "-o", options]);
     lab.up(name(&lab), &drive);
     fill(&lab);

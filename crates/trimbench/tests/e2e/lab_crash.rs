@@ -32,8 +32,9 @@ fn log_of_two(lab: &OwnLab, dir: &Path, fault: Option<&str>) -> String {
     let log = dir.join("log");
     let _ = fs::remove_file(&log);
     let log = log.to_str().unwrap().to_owned();
-    let mut options = vec!["--profile", "ideal", "--size", "1M", "--log", &log];
-    options.extend(["--log-limit", "8M"]);
+    let log_option = format!("log={log}");
+    let mut options = vec!["--profile", "ideal", "--size", "1M", "--set", &log_option];
+    options.extend(["--set", "log-limit=8M"]);
     let device = lab.up("logged", &options);
     lab.lab(&["mark", "logged", "none"]).succeeds();
     if let Some(fault) = fault {
@@ -66,18 +67,33 @@ fn crash_states_keep_what_was_synced_unless_flushes_are_lost() {
     let lab = OwnLab::new();
     let dir = tempfile::tempdir().unwrap();
     let log = log_of_two(&lab, dir.path(), None);
-    let scratch = dir.path().to_str().unwrap();
-    let how = ["--seed", "3", "--torn", "512", "--timeout", "20s"];
+    let scratch = format!("scratch={}", dir.path().display());
+    let how = [
+        "--set",
+        "seed=3",
+        "--set",
+        "torn=512",
+        "--set",
+        "timeout=20s",
+    ];
     let crash = |more: &[&str], check: &str| {
-        let command = ["--scratch", scratch, "--", "sh", "-c", check];
-        lab.lab(&[&["crash", &log, "--from", "none"], &how[..], more, &command].concat())
+        let command = ["--set", &*scratch, "--", "sh", "-c", check];
+        lab.lab(
+            &[
+                &["crash", &log, "--set", "from=none"],
+                &how[..],
+                more,
+                &command,
+            ]
+            .concat(),
+        )
     };
     let done = crash(&["--json"], CHECK);
     let found: Value = serde_json::from_str(&done.succeeds().stdout).unwrap();
     assert!(found["checked"].as_u64().unwrap() >= 4, "{found}");
     assert_eq!(found["failed"], Value::Array(Vec::new()));
-    crash(&["--limit", "1"], "exit 3").fails_with(1, &[]);
-    let failed = crash(&["--limit", "1"], "echo no; exit 3");
+    crash(&["--set", "limit=1"], "exit 3").fails_with(1, &[]);
+    let failed = crash(&["--set", "limit=1"], "echo no; exit 3");
     assert!(
         failed.stdout.contains("exit status: 3"),
         "{}",
@@ -88,7 +104,7 @@ fn crash_states_keep_what_was_synced_unless_flushes_are_lost() {
         others, 2,
         "the log and the block, and nothing of the states"
     );
-    lab.lab(&["crash", scratch, "--", "true"])
+    lab.lab(&["crash", dir.path().to_str().unwrap(), "--", "true"])
         .fails_with(2, &["cannot read the log"]);
     lab.lab(&["crash", &log, "--", "/no/such/program"])
         .fails_with(2, &["cannot run /no/such/program"]);
@@ -113,10 +129,11 @@ fn the_power_is_cut_at_a_write_and_a_full_log_fails_writes() {
         "ideal",
         "--size",
         "1M",
-        "--sector-size",
-        "4096",
+        "--set",
+        "sector-size=4096",
     ];
-    options.extend(["--log", log.to_str().unwrap(), "--log-limit", "20k"]);
+    let log_option = format!("log={}", log.display());
+    options.extend(["--set", &log_option, "--set", "log-limit=20k"]);
     let device = lab.up("cut", &options);
     let name = device.file_name().unwrap().to_str().unwrap();
     let sector = format!("/sys/block/{name}/queue/logical_block_size");
@@ -131,7 +148,7 @@ fn the_power_is_cut_at_a_write_and_a_full_log_fails_writes() {
     let faults = lab.lab(&["fault", "cut"]);
     assert!(faults.stdout.contains("power off"), "{}", faults.text());
     assert!(faults.stdout.contains(": 1 struck"), "{}", faults.text());
-    lab.lab(&["fault", "cut", "--clear"]).succeeds();
+    lab.lab(&["fault", "cut", "clear"]).succeeds();
     let written = (0..10).take_while(|_| write()).count();
     assert!((1..5).contains(&written), "{written} of 4 KiB in 20 KiB");
     lab.lab(&[
@@ -141,8 +158,8 @@ fn the_power_is_cut_at_a_write_and_a_full_log_fails_writes() {
         "ideal",
         "--size",
         "1M",
-        "--log",
-        log.to_str().unwrap(),
+        "--set",
+        &log_option,
     ])
     .fails_with(2, &["its log", "is there already"]);
     let listed = lab.lab(&["list"]).stdout;
@@ -175,7 +192,7 @@ fn a_store_is_opened_again_and_what_holds_something_else_is_not_emptied() {
         ];
         lab.lab(&[&up, more].concat()).fails_with(2, &[why]);
     };
-    other(store, &["--keep"], "no such file");
+    other(store, &["--set", "keep=true"], "no such file");
     other(dir.path().to_str().unwrap(), &[], "is a directory");
     other("/no/such/directory/store", &[], "its directory isn't there");
     other("/dev/null", &[], "isn't a file");
@@ -190,9 +207,9 @@ fn a_store_is_opened_again_and_what_holds_something_else_is_not_emptied() {
 
     let mut again = options;
     again[3] = "2M";
-    lab.lab(&[&["up", "kept"], &again[..], &["--keep"]].concat())
+    lab.lab(&[&["up", "kept"], &again[..], &["--set", "keep=true"]].concat())
         .fails_with(2, &["--size"]);
-    let device = lab.up("kept", &[&options[..], &["--keep"]].concat());
+    let device = lab.up("kept", &[&options[..], &["--set", "keep=true"]].concat());
     let mut block = [0; BLOCK];
     let file = fs::File::open(&device).unwrap();
     file.read_exact_at(&mut block, 3 * BLOCK as u64).unwrap();
@@ -228,7 +245,7 @@ fn what_can_have_no_effect_is_refused_and_a_missing_program_has_the_code_of_a_sh
     let done = lab.lab(&["set", "own", "foo=1"]);
     assert!(!done.stderr.contains("did you mean"), "{}", done.text());
     lab.lab(&["mark", "own", "1"])
-        .fails_with(2, &["lab up --log"]);
+        .fails_with(2, &["lab up --set log=FILE"]);
     let shown = lab.lab(&["profiles", "show", "ideal"]);
     let shown = &shown.succeeds().stdout;
     assert!(
@@ -306,16 +323,19 @@ fn a_snapshot_holds_one_moment_and_can_be_opened() {
     let nowhere = dir.path().join("none/copy");
     lab.lab(&["snapshot", "first", nowhere.to_str().unwrap()])
         .fails_with(2, &["No such file"]);
-    lab.up("pattern", &[&options[..], &["--premapped"]].concat());
+    lab.up(
+        "pattern",
+        &[&options[..], &["--set", "premapped=true"]].concat(),
+    );
     let other = dir.path().join("other");
     lab.lab(&["snapshot", "pattern", other.to_str().unwrap()])
-        .fails_with(2, &["--premapped"]);
+        .fails_with(2, &["premapped"]);
     assert!(!other.exists());
     lab.lab(&["down", "first", "pattern"]).succeeds();
 
     let opened = lab.up(
         "second",
-        &[&options[..], &["--store", copy, "--keep"]].concat(),
+        &[&options[..], &["--store", copy, "--set", "keep=true"]].concat(),
     );
     let mut found = vec![0; 4 * BLOCK];
     let read = std::fs::File::open(opened).unwrap();

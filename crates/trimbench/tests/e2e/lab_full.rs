@@ -131,7 +131,7 @@ fn rm_names_the_store_that_filled_up() {
     );
     // A commit for each piece, and each needs new blocks of the journal.
     let mut command = trimbench();
-    command.args(["rm", "--chunk", "1M", "--sleep", "50ms"]);
+    command.args(["rm", "--set", "chunk=1M", "--set", "sleep=50ms"]);
     command.arg(&file);
     let mut running = start(full.lab.in_here(command));
     running.until("it has begun", || !file.exists());
@@ -157,8 +157,8 @@ fn a_run_on_striped_drives_takes_the_stores_of_all_of_them() {
             "ideal",
             "--size",
             "4G",
-            "--store-limit",
-            "1100M",
+            "--set",
+            "store-limit=1100M",
         ];
         let drives = ["one", "two"].map(|name| lab.up(name, &options));
         let mount = lab.mount();
@@ -170,7 +170,14 @@ fn a_run_on_striped_drives_takes_the_stores_of_all_of_them() {
         must("mount", &[devices[0], mount]);
         // Beside the GiB that stays free, two drives can store it together, and one can't.
         let mut command = trimbench();
-        command.args(["run", mount, "--size", "1000M", "--foreground-size", "64M"]);
+        command.args([
+            "run",
+            mount,
+            "--size",
+            "1000M",
+            "--set",
+            "foreground.size=64M",
+        ]);
         command.args(["--dry-run"]);
         let done = run(lab.in_here(command));
         unmount(mount);

@@ -12,8 +12,8 @@ use crate::quick::{Files, Measured, command_on};
 const DRIVE: &str = "--size 3G --set a=600ms --set write.latency=0 --set write.per_mib=0ns/MiB";
 /// An open loop judges by the age of its oldest read: other work on the machine
 /// doesn't unsettle it as it does a closed loop's rate.
-const RUN: &str = "--size 512M --foreground-size 64M --rate 500 --settle 2s --baseline 8s \
-                   --recovery 1s --interval 100ms";
+const RUN: &str = "--size 512M --set foreground.size=64M --rate 500 --settle 2s --baseline 8s \
+                   --recovery 1s --set interval=100ms";
 /// Where a read takes so long before anything is deleted, in microseconds, the machine is busy.
 const BUSY_US: f64 = 30_000.0;
 
@@ -80,16 +80,9 @@ fn a_run_fits_what_the_drive_can_store() {
     let mount = lab.mount();
     let at = mount.to_str().unwrap();
     let up = |name: &str, limit: &str, more: &[&str]| {
-        let drive = [
-            "up",
-            name,
-            "--profile",
-            "ideal",
-            "--size",
-            "64G",
-            "--store-limit",
-        ];
-        lab.lab(&[&drive[..], &[limit], more].concat())
+        let drive = ["up", name, "--profile", "ideal", "--size", "64G", "--set"];
+        let limit = format!("store-limit={limit}");
+        lab.lab(&[&drive[..], &[&limit], more].concat())
     };
     let made = up(
         "small",
@@ -113,8 +106,7 @@ fn a_run_fits_what_the_drive_can_store() {
     }
     let mut large = trimbench();
     large.args(["run", "--size", "8G", "--dry-run", at]);
-    run(lab.in_here(large))
-        .fails_with(2, &["too little space", "the drive small", "--store-limit"]);
+    run(lab.in_here(large)).fails_with(2, &["too little space", "the drive small", "store-limit"]);
     // There is no run for a drive that stores next to nothing, and nothing is removed from a full one.
     lab.lab(&["down", "small"]).succeeds();
     let options = ["--fs", "ext4", "--mount", at, "-o", "discard"];

@@ -11,8 +11,8 @@ use crate::quick::{Files, command_on, conforms};
 /// A T500 but for a: the few discards of a small deletion make a stall.
 const DRIVE: &str = "--profile t500 --size 3G --slower 4 --set a=75ms --set write.latency=0 \
                      --set write.per_mib=0ns/MiB --fs ext4 -o discard";
-const RUN: &str = "--size 1G --foreground-size 64M --depth 4 --canary 0 --settle 2s --baseline 2s \
-                   --recovery 1s --interval 100ms";
+const RUN: &str = "--size 1G --set foreground.size=64M --depth 4 --set canary=0 --settle 2s --baseline 2s \
+                   --recovery 1s --set interval=100ms";
 /// The time of a discard of 128 MiB on it, in seconds.
 const SERVICE_S: f64 = 0.075 + 128.0 * 8.17e-6;
 
@@ -34,7 +34,7 @@ fn a_slowed_drive_is_told_in_the_time_of_what_it_stands_for() {
     lab.up(&format!("time-{}", std::process::id()), &drive);
     let files = Files::new();
     let mut arguments: Vec<&str> = RUN.split_whitespace().collect();
-    arguments.push("--as-drive");
+    arguments.extend(["--set", "judge.as-drive=true"]);
     let measured = files
         .read(run(lab.in_here(command_on(&mount, &files, &arguments))))
         .succeeds();
@@ -63,7 +63,7 @@ fn a_slowed_drive_is_told_in_the_time_of_what_it_stands_for() {
         conforms(&verdict);
         verdict
     };
-    assert_eq!(report(&["--as-drive"]), *told);
+    assert_eq!(report(&["--set", "judge.as-drive=true"]), *told);
     let raw = report(&[]);
     assert_eq!(raw["slower"]["converted"], false);
     assert!(raw["warnings"].to_string().contains("4 times slower"));
@@ -106,8 +106,12 @@ fn real_time_is_no_other_drives() {
     let _turn = beside();
     let dir = tempfile::tempdir().unwrap();
     let files = Files::new();
-    run(command_on(dir.path(), &files, &["--as-drive", "--dry-run"]))
-        .fails_with(2, &["--as-drive", "lab up --slower"]);
+    run(command_on(
+        dir.path(),
+        &files,
+        &["--set", "judge.as-drive=true", "--dry-run"],
+    ))
+    .fails_with(2, &["as-drive", "lab up --slower"]);
     assert!(!files.record().exists());
 }
 
@@ -118,8 +122,8 @@ fn a_drive_can_be_faster() {
     }
     let _turn = beside();
     let lab = OwnLab::new();
-    let quick = ["--profile", "ideal", "--size", "64M", "--faster"];
-    lab.up("quick", &[&quick[..], &["8"]].concat());
+    let quick = ["--profile", "ideal", "--size", "64M", "--slower"];
+    lab.up("quick", &[&quick[..], &["0.125"]].concat());
     assert_eq!(lab.list()[0]["slower"], 0.125);
     assert!(
         lab.lab(&["list"])
@@ -128,5 +132,5 @@ fn a_drive_can_be_faster() {
             .contains("8 times faster")
     );
     lab.lab(&[&["up", "never"], &quick[..], &["0"]].concat())
-        .fails_with(2, &["--faster 0", "more than 0"]);
+        .fails_with(2, &["0 times slower", "0.001 to 1000"]);
 }

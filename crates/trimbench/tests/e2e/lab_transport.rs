@@ -75,9 +75,9 @@ fn requests_come_over_io_uring_unless_the_kernel_or_the_user_refuses_it() {
         Some(because) => assert!(!has_queues() && because.contains("Linux 6.14"), "{because}"),
     }
     works(&done);
-    let done = lab.lab(&[&["up", "old", "--no-io-uring"], &SMALL[..]].concat());
+    let done = lab.lab(&[&["up", "old", "--set", "io-uring=false"], &SMALL[..]].concat());
     let because = transport(&lab, "old", &done).unwrap();
-    assert_eq!(because, "--no-io-uring was given");
+    assert_eq!(because, "io-uring=false was given");
     works(&done);
 }
 

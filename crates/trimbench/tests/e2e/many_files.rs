@@ -36,7 +36,14 @@ fn many_files_need_not_be_open_at_once() {
 fn what_keeps_extents_apart_may_be_open_as_often_as_is_allowed() {
     let _turn = beside();
     let Some(fs) = file_system(SMALL) else { return };
-    let arguments = ["--files", "100", "--size", "4M", "--extent-size", "8k"];
+    let arguments = [
+        "--files",
+        "100",
+        "--size",
+        "4M",
+        "--set",
+        "deletion.extent-size=8k",
+    ];
     let files = Files::new();
     let done = run(limited(&fs, &files, "64:1024", &arguments));
     files.read(done).succeeds();
@@ -55,7 +62,7 @@ fn small_extents_leave_the_reserve_free() {
     let room = fs.free() - reserve - (16 << 20);
     let extents = |bytes: u64| {
         let size = (bytes >> 20 << 20).to_string();
-        ["--extent-size", "4k", "--size"]
+        ["--set", "deletion.extent-size=4k", "--size"]
             .map(str::to_owned)
             .into_iter()
             .chain([size])
@@ -101,8 +108,8 @@ fn extents_that_are_no_whole_blocks_are_refused_before_anything_is_written() {
     let done = run(command_on(
         fs.path(),
         &Files::new(),
-        &["--extent-size", "6000"],
+        &["--set", "deletion.extent-size=6000"],
     ));
-    done.fails_with(2, &["--extent-size", "4096"]);
+    done.fails_with(2, &["deletion.extent-size", "4096"]);
     assert_eq!((fs.free(), fs.names()), (before, Vec::new()));
 }

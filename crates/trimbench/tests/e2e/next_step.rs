@@ -33,8 +33,8 @@ fn an_unknown_option_is_answered_with_the_commands_that_have_it() {
         "--fail-on is an option of run, ",
     );
     said(
-        &["lab", "list", "--clear"],
-        "`trimbench lab fault` has --clear",
+        &["lab", "list", "--reset"],
+        "`trimbench lab stats` has --reset",
     );
     // One that is much like an own option is that option.
     said(&["run", "--dry-rum", "/"], "'--dry-run'");
@@ -86,7 +86,8 @@ fn verify_writes_nowhere_unless_it_is_told_where() {
 fn sizes_are_printed_in_units_that_fit() {
     let directory = tempfile::tempdir_in("/var/tmp").unwrap();
     let at = directory.path().to_str().unwrap();
-    let run = |more: &[&str]| done(&[&["run", "--dry-run", "--buffered", at], more].concat());
+    let run =
+        |more: &[&str]| done(&[&["run", "--dry-run", "--set=buffered=true", at], more].concat());
     run(&["--size", "50T"]).fails_with(2, &["needs 50.", " TiB, and only "]);
     run(&["--size", "3", "--files", "2500"]).fails_with(
         2,
@@ -99,16 +100,15 @@ fn a_dry_run_has_no_result_for_standard_output() {
     let directory = tempfile::tempdir_in("/var/tmp").unwrap();
     let at = directory.path().to_str().unwrap();
     for command in [
-        &["run", "--buffered", "--json"][..],
+        &["run", "--set=buffered=true", "--json"][..],
         &["tune", "--json"],
-        &["tune", "--role"],
         &["fit", "--output"],
-        &["suite", "--on-file", "1G", "--json"],
     ] {
-        let place: &[&str] = if command[0] == "suite" { &[] } else { &[at] };
-        let all = [command, &["-", "--dry-run"], place].concat();
+        let all = [command, &["-", "--dry-run", at]].concat();
         done(&all).fails_with(2, &["a dry run measures nothing", "--dry-run out"]);
     }
+    let role = ["tune", "--set=role=-", "--dry-run", at];
+    done(&role).fails_with(2, &["role -: a dry run measures nothing"]);
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn a_second_trimbench_on_a_device_is_known_by_its_lock() {
     };
     assert!(!dry().contains("another trimbench"), "{}", dry());
     let mut command = trimbench();
-    command.args(["run", "--size", "64M", "--foreground-size", "64M"]);
+    command.args(["run", "--size", "64M", "--set", "foreground.size=64M"]);
     command.args(["--baseline", "60s"]).arg(&one);
     let mut running = start(command);
     running.until("it works", || fs::read_dir(&one).unwrap().count() > 0);

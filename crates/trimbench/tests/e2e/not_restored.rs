@@ -16,7 +16,7 @@ fn it_is_told_with_what_to_do() {
     let fs = LoopFs::new(Fs::Ext4, "discard", SMALL, On::Tmpfs);
     let mount = fs.path().display().to_string();
     let files = Files::new();
-    let arguments = ["--control", "--remount", "--baseline", "1h"];
+    let arguments = ["--control=remount", "--baseline", "1h"];
     let mut running = begin(fs.path(), &files, &arguments);
     running.until("the control", || files.in_phase("baseline"));
     assert!(!fs.options().split(',').any(|option| option == "discard"));

@@ -21,8 +21,8 @@ fn short_run() -> Command {
         "run",
         "--delete",
         "none",
-        "--foreground-size",
-        "16M",
+        "--set",
+        "foreground.size=16M",
         "--settle",
         "0s",
     ]);

@@ -81,7 +81,10 @@ fn what_nobody_uses_is_refused_and_where_a_key_belongs_is_told() {
     refused(
         "size = \"1G\"\n",
         &[],
-        &["line 1, column 1", "size in [deletion] or [[actor]]"],
+        &[
+            "line 1, column 1",
+            "size in [foreground] or [[actor]] or [deletion]",
+        ],
     );
     refused(
         &format!("{save}name = \"a\"\n{save}name = \"a\"\n"),
@@ -109,7 +112,7 @@ fn what_is_no_text_is_refused_and_lines_of_any_kind_are_read() {
 }
 
 #[test]
-fn a_switch_of_the_file_is_turned_off() {
+fn a_control_of_the_file_is_changed_and_turned_off() {
     let _turn = beside();
     if lacks(LOOP_EXT4) {
         return;
@@ -117,8 +120,8 @@ fn a_switch_of_the_file_is_turned_off() {
     let fs = LoopFs::small();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("mine.toml");
-    let text = "control = true\nremount = true\n[deletion]\nsize = \"24M\"\n\
-                [foreground]\nsize = \"16M\"\n[phases]\nlow = \"30%\"\n";
+    let text = "control = \"remount\"\n[deletion]\nsize = \"24M\"\n\
+                [foreground]\nsize = \"16M\"\n[judge]\nlow = \"30%\"\n";
     std::fs::write(&path, text).unwrap();
     let said = |switches: &[&str]| {
         let mut command = trimbench();
@@ -127,8 +130,8 @@ fn a_switch_of_the_file_is_turned_off() {
         run(command).succeeds().stdout.clone()
     };
     assert!(said(&[]).contains("remounted nodiscard"));
-    assert!(!said(&["--control=false"]).contains("Control"));
-    assert!(said(&["--remount=false"]).contains("second name"));
+    assert!(!said(&["--control=off"]).contains("Control"));
+    assert!(said(&["--control"]).contains("second name"));
 }
 
 #[test]
@@ -142,8 +145,8 @@ fn an_option_that_the_scenario_makes_useless_is_refused() {
     refused(lsm, &["--files", "3"], &["--files", "scenario 'mine'"]);
     refused(
         "[[actor]]\nop = \"save\"\n",
-        &["--buffered"],
-        &["--buffered", "--op read", "scenario 'mine'"],
+        &["--set", "actor.buffered=true"],
+        &["--set actor.buffered", "op = read", "scenario 'mine'"],
     );
 }
 

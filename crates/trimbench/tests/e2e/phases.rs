@@ -42,7 +42,8 @@ fn intervals_are_as_long_as_told_and_none_is_missing() {
         ("100ms", 0.1, &["--delete", "none"][..]),
         ("10ms", 0.01, &[]),
     ] {
-        let arguments = [&["--interval", interval, "--baseline", "1s"], more].concat();
+        let set = format!("phases.interval={interval}");
+        let arguments = [&["--set", &*set, "--baseline", "1s"], more].concat();
         let measured = measure(fs.path(), &arguments).succeeds();
         assert_eq!(number(&measured.head()["interval_ms"]), nominal * 1e3);
         let intervals: Vec<_> = measured.lines("interval").collect();
@@ -71,10 +72,12 @@ fn low_is_written_down_and_taken() {
         return;
     }
     let fs = LoopFs::new(Fs::Ext4, "nodiscard", SMALL, On::Tmpfs);
-    measure(fs.path(), &["--low", "20%"]).succeeds();
+    measure(fs.path(), &["--set", "judge.low=20%"]).succeeds();
     // A share of the baseline, and so below it.
-    let measured = measure(fs.path(), &["--low", "150%"]);
-    measured.done.fails_with(2, &["--low"]);
+    let measured = measure(fs.path(), &["--set", "judge.low=150%"]);
+    measured
+        .done
+        .fails_with(2, &["judge.low=150%", "0% to 100%"]);
 }
 
 #[test]
@@ -85,7 +88,7 @@ fn discards_that_do_not_come_are_not_waited_for_longer_than_told() {
     }
     // btrfs waits for reuse, 120 s by default, before it discards in the background.
     let fs = LoopFs::new(Fs::Btrfs, "discard=async", SMALL, On::Tmpfs);
-    let measured = measure(fs.path(), &["--drain-limit", "1s"]).succeeds();
+    let measured = measure(fs.path(), &["--set", "phases.drain-limit=1s"]).succeeds();
     assert!(measured.happened("discards-did-not-come"));
     assert!(
         measured.reasons().contains(&"discards-did-not-come"),

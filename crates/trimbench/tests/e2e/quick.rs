@@ -13,11 +13,11 @@ use crate::common::schema::Schema;
 /// The options of every quick run, unless the test gives others.
 const BASE: [(&str, &str); 6] = [
     ("--size", "32M"),
-    ("--foreground-size", "16M"),
+    ("--set", "foreground.size=16M"),
     ("--settle", "0s"),
     ("--baseline", "500ms"),
     ("--recovery", "200ms"),
-    ("--interval", "50ms"),
+    ("--set", "phases.interval=50ms"),
 ];
 
 /// A run that has ended.
@@ -82,7 +82,11 @@ pub fn command(files: &Files, arguments: &[&str]) -> Command {
         .windows(2)
         .any(|pair| pair == ["--delete", "none"]);
     for (name, value) in BASE {
-        if !arguments.contains(&name) && (deletes || name != "--size") {
+        let key = value.split_once('=').map_or(name, |(key, _)| key);
+        let given = arguments
+            .iter()
+            .any(|argument| argument.trim_start_matches("--set=").starts_with(key));
+        if !given && (deletes || name != "--size") {
             command.args([name, value]);
         }
     }

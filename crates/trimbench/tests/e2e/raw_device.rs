@@ -35,7 +35,13 @@ fn an_empty_device_is_filled_and_discarded() {
         return;
     }
     let device = LoopDevice::new(512, On::Tmpfs);
-    let arguments = ["--destroy-data", "--size", "128M", "--chunk", "16M"];
+    let arguments = [
+        "--destroy-data",
+        "--size",
+        "128M",
+        "--set",
+        "deletion.chunk=16M",
+    ];
     let measured = on_device(device.path(), &arguments).succeeds();
     let discard = &measured.verdict["discard"];
     assert_eq!(number(&discard["bytes"]), (128 * MIB) as f64);
@@ -70,7 +76,7 @@ fn a_mounted_device_is_refused() {
     let fs = LoopFs::new(Fs::Ext4, "nodiscard", SMALL, On::Tmpfs);
     fs::write(fs.path().join("thesis.tex"), "years of work").unwrap();
     let device = fs.device().path();
-    let arguments = ["--destroy-data", "--overwrite-signature", "ext4"];
+    let arguments = ["--destroy-data", "--force"];
     let measured = on_device(device, &arguments);
     measured
         .done
@@ -110,10 +116,7 @@ fn swap_space_in_use_is_refused() {
         eprintln!("skipped: this kernel doesn't swap");
         return;
     }
-    let measured = on_device(
-        device.path(),
-        &["--destroy-data", "--overwrite-signature", "swap"],
-    );
+    let measured = on_device(device.path(), &["--destroy-data", "--force"]);
     sweep::quietly("swapoff", &[&path]);
     measured.done.fails_with(2, &[&path]);
     assert!(measured.record.is_empty());
@@ -131,32 +134,21 @@ fn a_signature_must_be_told_to_be_overwritten() {
     {
         return;
     }
-    for (maker, told, name) in [
-        ("mkfs.ext4", "ext2/3/4", "ext2/3/4"),
-        ("mkfs.ext4", "ext2/3/4", "ext4"),
-        ("mkfs.xfs", "XFS", "xfs"),
-        ("mkfs.btrfs", "btrfs", "btrfs"),
+    for (maker, told) in [
+        ("mkfs.ext4", "ext2/3/4"),
+        ("mkfs.xfs", "XFS"),
+        ("mkfs.btrfs", "btrfs"),
     ] {
         let device = LoopDevice::new(512, On::Tmpfs);
         let path = device.path().to_string_lossy().into_owned();
         let force = if maker == "mkfs.ext4" { "-F" } else { "-f" };
         must(maker, &["-q", force, &path]);
         let before = first_bytes(device.path());
-        let unnamed = ["--destroy-data"];
-        let misnamed = ["--destroy-data", "--overwrite-signature", "ntfs"];
-        for arguments in [&unnamed[..], &misnamed[..]] {
-            let measured = on_device(device.path(), arguments);
-            measured
-                .done
-                .fails_with(2, &[told, "--overwrite-signature"]);
-            let after = first_bytes(device.path());
-            assert!(after == before, "{name}: it was written to");
-        }
-        on_device(device.path(), &misnamed)
-            .done
-            .fails_with(2, &["(and not ntfs, which was named)"]);
-        let named = ["--destroy-data", "--overwrite-signature", name];
-        on_device(device.path(), &named).succeeds();
+        let measured = on_device(device.path(), &["--destroy-data"]);
+        measured.done.fails_with(2, &[told, "--force"]);
+        let after = first_bytes(device.path());
+        assert!(after == before, "{told}: it was written to");
+        on_device(device.path(), &["--destroy-data", "--force"]).succeeds();
         assert!(first_bytes(device.path()) != before);
     }
 }
@@ -175,7 +167,7 @@ fn a_refusal_costs_no_earlier_record() {
         fs::write(files.record(), "precious").unwrap();
         let mut arguments = vec!["--device", &path, "--destroy-data"];
         arguments.extend(dry.then_some("--dry-run"));
-        run(command(&files, &arguments)).fails_with(2, &["ext2/3/4", "--overwrite-signature"]);
+        run(command(&files, &arguments)).fails_with(2, &["ext2/3/4", "--force"]);
         assert_eq!(fs::read_to_string(files.record()).unwrap(), "precious");
         assert!(!files.verdict().exists(), "an empty file is left");
     }

@@ -43,16 +43,16 @@ fn ten_of_ten() {
         let arguments = [
             "--size",
             "8G",
-            "--foreground-size",
-            "1G",
+            "--set",
+            "foreground.size=1G",
             "--settle",
             "20s",
             "--baseline",
             "5s",
             "--recovery",
             "2s",
-            "--interval",
-            "100ms",
+            "--set",
+            "phases.interval=100ms",
         ];
         let measured = measure(place.path(), &arguments).succeeds();
         let text = measured.done.text();

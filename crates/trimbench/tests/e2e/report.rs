@@ -47,7 +47,7 @@ fn a_run_and_the_report_of_its_record_say_the_same() {
     let fs = LoopFs::new(Fs::Ext4, "discard", SMALL, On::Tmpfs);
     let files = Files::new();
     // What the verdict depends on must be in the record.
-    let done = run(command_on(fs.path(), &files, &["--low", "40%"]));
+    let done = run(command_on(fs.path(), &files, &["--set", "low=40%"]));
     let ended = &done.succeeds().stdout;
     let path = files.record();
     let shown = report(&[], &[&path]);
@@ -106,7 +106,7 @@ fn every_format_has_what_it_is_for() {
         sentence
     );
     // Judged anew by another measure.
-    let low = report(&["--low", "1%", "--format", "json"], &[&path]);
+    let low = report(&["--set", "low=1%", "--format", "json"], &[&path]);
     let low: Value = serde_json::from_str(&low.succeeds().stdout).unwrap();
     assert_ne!(low["verdict"], "stall");
     // Pictures beside the text.

@@ -68,7 +68,6 @@ fn messages_and_exit_codes_are_rms() {
     fails(&["-vv", ""], "cannot remove '': No such file or directory");
     removed(&place, &[]).fails_with(2, &["PATH"]);
     removed(&place, &["--slowdown", "0", "x"]).fails_with(2, &["0.1%"]);
-    removed(&place, &["--all", "x"]).fails_with(2, &["--resume"]);
     assert_eq!(names(&place), ["file", "full", "link"]);
     removed(&place, &["link", "file"]).succeeds();
     removed(&place, &["-d", "full/d"]).succeeds();

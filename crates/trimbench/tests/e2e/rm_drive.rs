@@ -29,7 +29,8 @@ fn drive(options: &str) -> (OwnLab, String, PathBuf) {
 
 /// Power goes when names have just vanished, and when half of the space is free.
 fn power_fails(fs: &str, check: &[&str]) {
-    let kind = format!("--profile ideal --size 512M --volatile-cache --fs {fs} -o discard");
+    let kind =
+        format!("--profile ideal --size 512M --set volatile-cache=true --fs {fs} -o discard");
     let (lab, name, device) = drive(&kind);
     let (mount, device) = (lab.mount(), text(&device));
     let power = |word: &str| {

@@ -72,8 +72,8 @@ impl Drop for Container {
 const WAYS: [(u32, &[&str]); 4] = [
     (0o755, &["t/big"]),
     (0o755, &["-r", "t"]),
-    (0o755, &["--no-trash", "t/big"]),
-    (0o700, &["--no-trash", "t/big"]),
+    (0o755, &["--set", "trash=false", "t/big"]),
+    (0o700, &["--set", "trash=false", "t/big"]),
 ];
 
 /// Removes a file each way, while it is mounted elsewhere, where its content stays visible.
@@ -368,7 +368,7 @@ impl OpenBeforeCopy {
 }
 
 /// The arguments with which a file is emptied in any case.
-const IN_PIECES: [&str; 4] = ["--chunk", "1", "--sleep", "0"];
+const IN_PIECES: [&str; 4] = ["--set", "chunk=1M", "--set", "sleep=0s"];
 
 #[test]
 fn a_file_of_an_upper_directory_keeps_its_content() {
@@ -385,8 +385,8 @@ fn a_file_of_an_upper_directory_keeps_its_content() {
         &["top/upper/big"][..],
         &["-r", "top/upper"],
         &["-r", "top"],
-        &["--no-trash", "top/upper/big"],
-        &["-r", "--no-trash", "top/upper"],
+        &["--set", "trash=false", "top/upper/big"],
+        &["-r", "--set", "trash=false", "top/upper"],
     ] {
         for within in [&[][..], &["unshare", "--mount"]] {
             let open = OpenBeforeCopy::new(&top, merged.path(), within);

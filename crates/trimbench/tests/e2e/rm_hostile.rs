@@ -69,7 +69,10 @@ fn in_place_a_file_that_others_can_reach_loses_its_name_first() {
         written(&here.join("big"), 16);
         must("chown", &[owner, &path]);
         must("chmod", &[file_mode, &path]);
-        let mut running = start(rm(here, &[&["--no-trash", "big"], &SLOW[..]].concat()));
+        let mut running = start(rm(
+            here,
+            &[&["--set", "trash=false", "big"], &SLOW[..]].concat(),
+        ));
         let length = || fs::metadata(here.join("big")).map(|found| found.len());
         let begun = |length: u64| length < 16 * MIB as u64;
         running.until("a piece, or its name", || length().map_or(true, begun));
@@ -86,7 +89,7 @@ fn left_behind(here: &Path) -> String {
     written(&here.join("t/big"), 16);
     fs::create_dir(here.join("outside")).unwrap();
     fs::write(here.join("outside/precious"), "years of work").unwrap();
-    let slow = ["-r", "t", "--chunk", "1", "--sleep", "300ms"];
+    let slow = ["-r", "t", "--set", "chunk=1M", "--set", "sleep=300ms"];
     let mut running = start(rm(here, &slow));
     running.until("the trash", || seen(here) == ["trash", "outside"]);
     // Dropping it kills it.
@@ -258,7 +261,10 @@ fn the_command_that_goes_on_is_one_for_a_shell() {
     let (_, on) = done.stderr.split_once("go on with: trimbench ").unwrap();
     // As slowly as it was begun.
     let line = format!("\"$0\" {}", on.trim_end());
-    assert!(line.ends_with(" --chunk=1M --sleep=200ms"), "{line}");
+    assert!(
+        line.ends_with(" --set=chunk=1M --set=sleep=200ms"),
+        "{line}"
+    );
     let mut shell = Command::new("bash");
     shell.args(["-c", &line, env!("CARGO_BIN_EXE_trimbench")]);
     shell.current_dir(here);

@@ -20,7 +20,10 @@ fn in_place_nobody_finds_a_file_cut_short() {
     let here = fs.path();
     fs::create_dir(here.join("t")).unwrap();
     written(&here.join("t/big"), 32);
-    let mut running = start(rm(here, &[&["-r", "--no-trash", "t"], &SLOW[..]].concat()));
+    let mut running = start(rm(
+        here,
+        &[&["-r", "--set", "trash=false", "t"], &SLOW[..]].concat(),
+    ));
     let length = || fs::metadata(here.join("t/big")).map(|found| found.len());
     let mut seen = Vec::new();
     running.until("the name's end", || {
@@ -66,7 +69,11 @@ fn what_is_small_goes_first_and_what_was_not_begun_is_told() {
     written(&here.join("one"), 32);
     written(&here.join("two"), 32);
     fs::write(here.join("notes.txt"), "x").unwrap();
-    let arguments = [&["--no-trash", "one", "two", "notes.txt"], &SLOW[..]].concat();
+    let arguments = [
+        &["--set", "trash=false", "one", "two", "notes.txt"],
+        &SLOW[..],
+    ]
+    .concat();
     let mut running = start(rm(here, &arguments));
     running.until("the first", || !here.join("one").exists());
     running.signal(Signal::INT);
@@ -101,7 +108,7 @@ fn whose_directory_has_another_name_now_is_not_forgotten() {
     let all = || {
         run(with_notes(rm(
             state.path(),
-            &["--resume", "--all", "--slowdown", "100%"],
+            &["--resume=all", "--slowdown", "100%"],
         )))
     };
     let notes = || names(&state.path().join("trimbench/trash")).len();

@@ -186,11 +186,18 @@ fn goals_of_all_kinds_are_taken() {
     };
     let here = fs.path();
     for goal in [
-        &["--chunk", "1", "--sleep", "0.001"][..],
-        &["--chunk", "1M", "--sleep", "1ms", "--skip-fsync"],
+        &["--set", "chunk=1M", "--set", "sleep=1ms"][..],
+        &[
+            "--set",
+            "chunk=1M",
+            "--set",
+            "sleep=1ms",
+            "--set",
+            "fsync=false",
+        ],
         &["--max-latency", "200ms", "--quiet"],
         &["--profile", "870-evo", "--slowdown", "50%"],
-        &["--no-trash", "--slowdown", "50%"],
+        &["--set", "trash=false", "--slowdown", "50%"],
     ] {
         written(&here.join("big"), 6);
         let done = removed(here, &[goal, &["big"]].concat());
@@ -219,7 +226,7 @@ fn interrupted_it_is_out_of_sight_and_goes_on() {
     fs::create_dir(here.join("t")).unwrap();
     written(&here.join("t/big"), 64);
     fs::write(here.join("kept"), "").unwrap();
-    let slow = ["-r", "t", "--chunk", "4", "--sleep", "300ms"];
+    let slow = ["-r", "t", "--set", "chunk=4M", "--set", "sleep=300ms"];
     let mut running = start(rm(here, &slow));
     running.until("the trash", || seen(here) == ["trash", "kept"]);
     // Somebody is at it: it is left alone.
@@ -227,7 +234,7 @@ fn interrupted_it_is_out_of_sight_and_goes_on() {
     running.signal(Signal::INT);
     running.wait().fails_with(130, &["interrupted", "--resume"]);
     assert_eq!(seen(here), ["trash", "kept"]);
-    removed(here, &["--resume", "--all", "--slowdown", "100%"]).succeeds();
+    removed(here, &["--resume=all", "--slowdown", "100%"]).succeeds();
     assert_eq!(seen(here), ["kept"]);
     let done = removed(here, &["--resume", "."]);
     assert!(
@@ -247,7 +254,7 @@ fn what_is_not_mounted_just_now_is_not_forgotten() {
         command.env("XDG_STATE_HOME", state.path());
     };
     written(&here.join("big"), 64);
-    let mut slow = rm(here, &["big", "--chunk", "4", "--sleep", "300ms"]);
+    let mut slow = rm(here, &["big", "--set", "chunk=4M", "--set", "sleep=300ms"]);
     noted(&mut slow);
     let mut running = start(slow);
     running.until("the trash", || seen(here) == ["trash"]);
@@ -255,7 +262,7 @@ fn what_is_not_mounted_just_now_is_not_forgotten() {
     running.wait().fails_with(130, &["--resume"]);
 
     let all = || {
-        let mut command = rm(state.path(), &["--resume", "--all", "--slowdown", "100%"]);
+        let mut command = rm(state.path(), &["--resume=all", "--slowdown", "100%"]);
         noted(&mut command);
         run(command)
     };
@@ -326,7 +333,7 @@ fn killed_at_any_moment_it_loses_nothing() {
         written(&here.join("big"), 4);
         let running = start(rm(
             here,
-            &["-r", "t", "big", "--chunk", "1", "--sleep", "5ms"],
+            &["-r", "t", "big", "--set", "chunk=1M", "--set", "sleep=5ms"],
         ));
         std::thread::sleep(Duration::from_micros(round as u64 % 40 * 2500));
         // Dropping it kills it.

@@ -148,7 +148,7 @@ fn subvolumes_go_in_place_and_snapshots_keep_what_they_have() {
     quickly(here, &["-r", "above"]).succeeds();
     // In place, too, the file system must be committed for its discards.
     written(&here.join("alone"), 4);
-    let done = quickly(here, &["--no-trash", "alone"]);
+    let done = quickly(here, &["--set", "trash=false", "alone"]);
     done.succeeds();
     is_paid("in place", &done);
 

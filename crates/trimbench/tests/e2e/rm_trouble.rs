@@ -47,7 +47,7 @@ fn a_drive_that_fails_half_way() {
     again();
     fault(&["read", "error"]);
     let done = removed(&mount, &["-r", "t"]);
-    fault(&["--clear"]);
+    fault(&["clear"]);
     done.fails_with(1, &["Input/output error"]);
     again();
     assert_eq!(
@@ -59,7 +59,7 @@ fn a_drive_that_fails_half_way() {
     written(&mount.join("big"), 8);
     fault(&["discard", "error"]);
     let done = removed(&mount, &["-r", "t", "big", "--slowdown", "100%"]);
-    fault(&["--clear"]);
+    fault(&["clear"]);
     done.succeeds();
     assert_eq!(seen(&mount), [""; 0]);
 
@@ -70,7 +70,7 @@ fn a_drive_that_fails_half_way() {
     running.until("a piece on the disk", || half_way(&mount));
     fault(&["write", "error"]);
     let done = running.wait();
-    fault(&["--clear"]);
+    fault(&["clear"]);
     // Which of the two it meets first depends on the moment; the second says what to do.
     let failed = ["Input/output error", "Read-only file system"];
     assert!(
@@ -166,7 +166,7 @@ fn what_vanishes_meanwhile_is_no_failure() {
                 fs::write(directory.join(number.to_string()), [1; 5000]).unwrap();
             }
         }
-        let quick = ["-rf", "--no-trash", "--slowdown", "100%", "t"];
+        let quick = ["-rf", "--set", "trash=false", "--slowdown", "100%", "t"];
         let ours = [start(rm(here, &quick)), start(rm(here, &quick))];
         let mut theirs = Command::new("rm");
         theirs.args(["-rf", "t"]).current_dir(here);
@@ -264,7 +264,7 @@ fn what_has_to_stay_stays_whole() {
     // Its owner may write to it, and not remove its name.
     for way in [
         &["-rf", "t"][..],
-        &["-rf", "--no-trash", "t"],
+        &["-rf", "--set", "trash=false", "t"],
         &["-f", "t/locked/big"],
     ] {
         let done = removed_as(65534, here, way);
@@ -285,7 +285,7 @@ fn what_goes_at_once_because_it_cannot_be_written_is_said() {
     let here = fs.path();
     must("chown", &["65534:65534", &text(here)]);
     // Theirs is the directory, so that it may go, but not the file.
-    for way in [&["-f", "big"][..], &["-f", "--no-trash", "big"]] {
+    for way in [&["-f", "big"][..], &["-f", "--set", "trash=false", "big"]] {
         written(&here.join("big"), 2);
         let done = removed_as(65534, here, way);
         let said =
@@ -303,7 +303,7 @@ fn in_place_and_full_speed_are_said() {
     let here = fs.path();
     tree(&here.join("t"));
     written(&here.join("big"), 2);
-    let done = removed(here, &["-r", "t", "big", "--no-trash"]);
+    let done = removed(here, &["-r", "t", "big", "--set", "trash=false"]);
     let said = &done.succeeds().stderr;
     assert_eq!(said.matches("at full speed").count(), 1, "{}", done.text());
     assert!(said.contains("mounted without discard"), "{}", done.text());
@@ -319,7 +319,10 @@ fn in_place_and_full_speed_are_said() {
     fs.remount("discard");
     must("chmod", &["700", &text(here)]);
     written(&here.join("big"), 16);
-    let mut running = start(rm(here, &[&["--no-trash", "big"], &SLOW[..]].concat()));
+    let mut running = start(rm(
+        here,
+        &[&["--set", "trash=false", "big"], &SLOW[..]].concat(),
+    ));
     running.until("it is shorter", || {
         fs::metadata(here.join("big")).unwrap().len() < 16 * MIB as u64
     });

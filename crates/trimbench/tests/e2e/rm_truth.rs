@@ -68,8 +68,8 @@ fn what_nobody_measured_is_null_and_never_prints_as_0() {
     };
     let here = fs.path();
     for way in [
-        &["--chunk", "1", "--sleep", "1ms"][..],
-        &["--skip-fsync"],
+        &["--set", "chunk=1M", "--set", "sleep=1ms"][..],
+        &["--set", "fsync=false"],
         &["--slowdown", "50%"],
     ] {
         written(&here.join("big"), 4);
@@ -189,7 +189,10 @@ fn what_readers_lose_is_measured_in_every_mode() {
         let kind = "--profile t500 --slower 8 --size 1536M --fs ext4 -o discard --mount";
         lab.up(&name, &kind.split(' ').chain([&*at]).collect::<Vec<_>>());
         written(&mount.join("read"), 16);
-        for mode in [&["-c", "32", "-s", "20ms"][..], &["--slowdown", "30%"]] {
+        for mode in [
+            &["--set", "chunk=32M", "--set", "sleep=20ms"][..],
+            &["--slowdown", "30%"],
+        ] {
             written(&mount.join("big"), 512);
             must("sync", &["-f", &at]);
             let notes = tempfile::tempdir().unwrap();

@@ -87,7 +87,7 @@ fn the_deleter_waits_in_its_own_discards_and_the_readers_behind_them() {
         return;
     }
     let _turn = few();
-    let sizes = ["--size", "256M", "--foreground-size", "64M"];
+    let sizes = ["--size", "256M", "--set", "foreground.size=64M"];
     let measured = measured_in_call("400ms", &[&sizes[..], &["--baseline", "2s"]].concat());
     let text = measured.done.text();
     let (own_s, discards) = waits(&measured, "deleter", "in-discards");
@@ -178,7 +178,7 @@ fn a_btrfs_commit_and_a_program_that_deletes_wait_in_their_own_discards() {
     up.push(mount.to_str().unwrap());
     lab.up(&name, &up);
     let files = Files::new();
-    let options = ["--why", "--size", "128M", "--delete-with", "rm {}"];
+    let options = ["--why", "--size", "128M", "--delete", "rm {}"];
     let measured = files.read(run(lab.in_here(command_on(&mount, &files, &options))));
     let measured = measured.succeeds();
     let (own_s, discards) = waits(&measured, "commit", "in-discards");
@@ -188,7 +188,7 @@ fn a_btrfs_commit_and_a_program_that_deletes_wait_in_their_own_discards() {
         measured.done.text()
     );
     drop(lab);
-    let options = ["--size", "128M", "--delete-with", "rm {}"];
+    let options = ["--size", "128M", "--delete", "rm {}"];
     let measured = measured_in_call("200ms", &options);
     let (own_s, discards) = waits(&measured, "deleter", "in-discards");
     let took_s = calls_s(&measured);
@@ -231,7 +231,7 @@ fn without_root_or_discards_a_run_says_what_nobody_found_out() {
         .arg(copied_to(place.path()))
         .arg("run")
         .arg(place.path());
-    command.args(["--why", "--size", "32M", "--foreground-size", "16M"]);
+    command.args(["--why", "--size", "32M", "--set", "foreground.size=16M"]);
     command.args([
         "--settle",
         "0s",

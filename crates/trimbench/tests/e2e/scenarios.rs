@@ -75,17 +75,17 @@ impl File {
             _ if self.actors.iter().any(|name| name == "sync") => {
                 &["--actor", "name=sync,op=syncfs,rate=5"]
             }
-            "truncate" | "punch" => &["--chunk", "8M", "--sleep", "10ms"],
-            "purge" => &["--every", "100ms"],
+            "truncate" | "punch" => &["--set", "deletion.chunk=8M", "--set", "deletion.sleep=10ms"],
+            "purge" => &["--set", "deletion.every=100ms"],
             "lsm" => &[
-                "--file-size",
-                "1M",
-                "--write-rate",
-                "64M",
-                "--run-for",
-                "2s",
+                "--set",
+                "deletion.file-size=1M",
+                "--set",
+                "deletion.write-rate=64M",
+                "--set",
+                "deletion.for=2s",
             ],
-            "spill" => &["--sleep", "50ms", "--run-for", "2s"],
+            "spill" => &["--set", "deletion.sleep=50ms", "--set", "deletion.for=2s"],
             _ => &[],
         }
     }
@@ -104,8 +104,8 @@ fn keeps_its_promise(name: &str, kind: Fs) {
         "64M",
         "--baseline",
         "500ms",
-        "--drain-limit",
-        "20s",
+        "--set",
+        "phases.drain-limit=20s",
         "--scenario",
         name,
     ];

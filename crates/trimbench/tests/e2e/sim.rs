@@ -40,7 +40,8 @@ fn a_run_writes_a_record_that_report_shows_and_its_figures() {
     .unwrap();
     let mut arguments = vec!["run", "--profile", "870-evo", "--workload", "drop-file"];
     arguments.extend(SMALL);
-    arguments.extend(["--policy", "mine", "--policy-file", own.to_str().unwrap()]);
+    let policy = format!("{}:mine", own.display());
+    arguments.extend(["--policy", &policy]);
     arguments.extend([
         "--output",
         record.to_str().unwrap(),
@@ -116,7 +117,7 @@ fn a_run_like_a_record_reads_as_fast_as_its_readers_did() {
 }
 
 #[test]
-fn compare_runs_every_policy_the_same_on_any_number_of_threads() {
+fn compare_runs_every_policy_and_those_of_a_file_the_same_each_time() {
     let _turn = beside();
     let dir = TempDir::new().unwrap();
     let own = dir.path().join("own.toml");
@@ -125,7 +126,8 @@ fn compare_runs_every_policy_the_same_on_any_number_of_threads() {
         "[[policy]]\nname = \"mine\"\nkind = \"queued\"\nranges = 256\n",
     )
     .unwrap();
-    let compare = |jobs: &str| {
+    let policies = format!("all,{}", own.display());
+    let compare = || {
         let file = dir.path().join("c.json");
         let mut arguments = vec![
             "compare",
@@ -142,17 +144,12 @@ fn compare_runs_every_policy_the_same_on_any_number_of_threads() {
             "--set",
             "limit=10s",
         ]);
-        arguments.extend(["--set", "every=2s", "--set", "delay=1s", "--jobs", jobs]);
-        arguments.extend([
-            "--policy-file",
-            own.to_str().unwrap(),
-            "--json",
-            file.to_str().unwrap(),
-        ]);
+        arguments.extend(["--set", "every=2s", "--set", "delay=1s"]);
+        arguments.extend(["--policy", &policies, "--json", file.to_str().unwrap()]);
         let shown = sim(&arguments).succeeds().stdout.clone();
         (shown, json(&file))
     };
-    let (shown, figures) = compare("1");
+    let (shown, figures) = compare();
     for policy in [
         "none",
         "per-block",
@@ -166,7 +163,7 @@ fn compare_runs_every_policy_the_same_on_any_number_of_threads() {
     }
     assert!(shown.contains("Pareto front"), "{shown}");
     assert_eq!(figures["runs"].as_array().unwrap().len(), 13);
-    assert_eq!(compare("2"), (shown, figures));
+    assert_eq!(compare(), (shown, figures));
     let two = sim(&[
         "compare",
         "--policy",
@@ -251,15 +248,10 @@ impl OnGrid {
     }
 
     fn merge(&self, shards: &[&str], output: &str) -> Done {
-        self.merge_to(shards, output, &format!("{output}.parquet"))
-    }
-
-    fn merge_to(&self, shards: &[&str], output: &str, table: &str) -> Done {
         let mut command = trimbench();
         command.args(["sim", "merge"]);
         command.args(shards.iter().map(|name| self.path(name)));
         command.arg("--output").arg(self.path(output));
-        command.arg("--parquet").arg(self.path(table));
         run(command)
     }
 }
@@ -268,28 +260,25 @@ impl OnGrid {
 fn shards_of_a_sweep_merge_to_the_bytes_of_one_run() {
     let _turn = beside();
     let grid = OnGrid::new();
-    let mut sweep = grid.sweep("whole");
-    sweep.arg("--parquet").arg(grid.path("whole.parquet"));
-    run(sweep).succeeds();
+    run(grid.sweep("whole")).succeeds();
+    grid.merge(&["whole"], "whole.parquet").succeeds();
     let whole = text(&grid.path("whole"));
     assert_eq!(whole.lines().count(), 12);
     let table = fs::read(grid.path("whole.parquet")).unwrap();
     is_table(&table, &["ocz-vertex-2", "coalesce", "queued", "16M"]);
     let mut dry = grid.sweep("s");
     let said = run({
-        dry.args(["--shard", "2/3", "--dry-run", "--parquet", "p"]);
+        dry.args(["--shard", "2/3", "--dry-run"]);
         dry
     });
     let said = said.succeeds().stdout.clone();
     assert!(said.contains("12 runs, of which shard 2/3 has 4"), "{said}");
-    assert!(said.contains("s.2-of-3 and p.2-of-3"), "{said}");
+    assert!(said.contains("s.2-of-3"), "{said}");
     assert!(!grid.path("s.2-of-3").exists());
 
     let mut first = grid.sweep("s");
-    first.args(["--shard", "1/3", "--jobs", "2"]);
-    first.arg("--parquet").arg(grid.path("p"));
+    first.args(["--shard", "1/3"]);
     run(first).succeeds();
-    is_table(&fs::read(grid.path("p.1-of-3")).unwrap(), &["ideal"]);
     let mut slurm = grid.sweep("s");
     slurm
         .env("SLURM_ARRAY_TASK_ID", "11")
@@ -297,10 +286,11 @@ fn shards_of_a_sweep_merge_to_the_bytes_of_one_run() {
     slurm.env("SLURM_ARRAY_TASK_COUNT", "3");
     run(slurm).succeeds();
     let mut pod = grid.sweep("s");
-    pod.env("JOB_COMPLETION_INDEX", "2").args(["--shards", "3"]);
+    pod.env("JOB_COMPLETION_INDEX", "2").args(["--shard", "3"]);
     run(pod).succeeds();
     let shards = ["s.3-of-3", "s.1-of-3", "s.2-of-3"];
     grid.merge(&shards, "merged").succeeds();
+    grid.merge(&shards, "merged.parquet").succeeds();
     assert_eq!(text(&grid.path("merged")), whole);
     assert_eq!(fs::read(grid.path("merged.parquet")).unwrap(), table);
 
@@ -319,12 +309,13 @@ fn shards_of_a_sweep_merge_to_the_bytes_of_one_run() {
     );
     // A table would destroy a shard; of no line there is no table.
     let shard = text(&grid.path("s.1-of-3"));
-    let own = grid.merge_to(&shards, "x", "s.1-of-3");
+    fs::write(grid.path("s.parquet"), &shard).unwrap();
+    let own = grid.merge(&["s.parquet", "s.2-of-3", "s.3-of-3"], "s.parquet");
     assert_eq!(own.code(), Some(2));
     assert!(own.stderr.contains("give another one"), "{}", own.stderr);
-    assert_eq!(text(&grid.path("s.1-of-3")), shard);
+    assert_eq!(text(&grid.path("s.parquet")), shard);
     fs::write(grid.path("empty"), "").unwrap();
-    let nothing = grid.merge(&["empty"], "x");
+    let nothing = grid.merge(&["empty"], "x.parquet");
     assert_eq!(nothing.code(), Some(2));
     assert!(
         nothing.stderr.contains("no file has a line"),
@@ -338,37 +329,16 @@ fn shards_of_a_sweep_merge_to_the_bytes_of_one_run() {
 fn a_sweep_that_was_killed_goes_on_where_it_was() {
     let _turn = beside();
     let grid = OnGrid::new();
-    let to = |output: &str, table: &Path| {
-        let mut sweep = grid.sweep(output);
-        sweep.arg("--parquet").arg(table);
-        run(sweep)
-    };
-    to("whole", &grid.path("whole.parquet")).succeeds();
+    run(grid.sweep("whole")).succeeds();
     let whole = text(&grid.path("whole"));
-    let table = fs::read(grid.path("whole.parquet")).unwrap();
     let kills = if soak() { 40 } else { 3 };
     for kill in 0..kills {
         // What a kill leaves: whole lines, and a part of one.
         let cut = whole.len() * (kill + 1) / (kills + 1);
         fs::write(grid.path("cut"), &whole[..cut]).unwrap();
-        to("cut", &grid.path("cut.parquet")).succeeds();
+        run(grid.sweep("cut")).succeeds();
         assert_eq!(text(&grid.path("cut")), whole);
-        assert_eq!(fs::read(grid.path("cut.parquet")).unwrap(), table);
     }
-    // A table for which there is no space costs no line; the same command writes it elsewhere.
-    let full = to("full", Path::new("/dev/full"));
-    assert_eq!(full.code(), Some(1));
-    assert!(
-        full.stderr.contains("could not be written"),
-        "{}",
-        full.stderr
-    );
-    assert_eq!(text(&grid.path("full")), whole);
-    to("full", &grid.path("full.parquet")).succeeds();
-    assert_eq!(fs::read(grid.path("full.parquet")).unwrap(), table);
-    let same = to("whole", &grid.path("whole"));
-    assert_eq!(same.code(), Some(2));
-    assert_eq!(text(&grid.path("whole")), whole);
     // Of another grid nothing is overwritten.
     fs::write(grid.path("grid.toml"), GRID.replace("16M", "32M")).unwrap();
     let other = run(grid.sweep("whole"));
@@ -419,7 +389,7 @@ fn a_mistake_is_reported_with_its_place_and_the_nearest_name() {
     fs::write(&grid, "[[policy]]\nkind = \"queued\"\nrnages = 3\n").unwrap();
     let file = grid.to_str().unwrap();
     refused(
-        &["run", "--policy-file", file],
+        &["run", "--policy", file],
         "line 3, column 1: unknown key 'rnages'; did you mean 'ranges'?",
     );
     refused(&["run", "--policy", "qeued"], "did you mean 'queued'?");

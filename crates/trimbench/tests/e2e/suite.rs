@@ -17,19 +17,19 @@ const SMALL_SUITE: [&str; 16] = [
     "suite",
     "--lab",
     "ideal",
-    "--lab-size",
-    "3G",
+    "--set",
+    "lab-size=3G",
     "--cells",
     "ext4/nodiscard/discard,xfs/discard/nodiscard",
     "--steps",
     "create,rm-each,rm,rm-trimbench,fstrim,fstrim-trimbench,run",
     "--quick",
-    "--repeats",
-    "1",
-    "--files",
-    "4",
-    "--size",
-    "64M",
+    "--set",
+    "repeats=1",
+    "--set",
+    "files=4",
+    "--set",
+    "size=64M",
 ];
 
 fn suite(lab: &OwnLab, directory: &Path, more: &[&str]) -> Running {
@@ -71,17 +71,15 @@ fn suite_goes_on_after_a_kill_and_shows_every_cell() {
             .filter(|line| line["line"] == "step")
             .count()
     };
-    let more = ["--output", "s.jsonl", "--writers", "2"];
+    let more = ["--output", "s.jsonl", "--set", "writers=2"];
 
     // Killed in the first cell, interrupted in the second.
-    let with_html = [&more[..], &["--html", "killed.html"]].concat();
-    let mut running = suite(&lab, at, &with_html);
+    let mut running = suite(&lab, at, &more);
     running.until("three steps", || steps() >= 3);
     let pid = running.pid().as_raw_nonzero().get().unsigned_abs();
     running.signal(Signal::KILL);
     running.wait();
     assert_nothing_is_left(&lab, pid);
-    assert!(!at.join("killed.html").exists(), "an empty file is left");
     let before = steps();
     let mut running = suite(&lab, at, &more);
     running.until("the second cell", || steps() >= before + 9);
@@ -91,19 +89,13 @@ fn suite_goes_on_after_a_kill_and_shows_every_cell() {
     interrupted.fails_with(130, &["interrupted", "goes on"]);
     assert_nothing_is_left(&lab, pid);
 
-    let outputs = [
-        "--json",
-        "-",
-        "--markdown",
-        "s.md",
-        "--html",
-        "s.html",
-        "--svg",
-        "s.svg",
-    ];
-    let done = suite(&lab, at, &[&more[..], &outputs].concat()).wait();
-    let json: Value = serde_json::from_str(&done.succeeds().stdout).unwrap();
-    assert!(done.stderr.contains("Resumed: "), "{}", done.text());
+    let done = suite(&lab, at, &more).wait();
+    assert!(
+        done.succeeds().stdout.contains("Resumed: "),
+        "{}",
+        done.text()
+    );
+    let json = results(at, "s.jsonl");
     assert_eq!((&json["done"], &json["turns"]), (&2.into(), &2.into()));
     assert_is_of_schema(&json);
     let cells = json["cells"].as_array().unwrap();
@@ -143,16 +135,19 @@ fn suite_goes_on_after_a_kill_and_shows_every_cell() {
             .all(|line| line["inspect"]["schema"] == "trimbench.inspect/1")
     );
     assert!(stacks.len() >= 2);
-    for (file, part) in [
-        ("s.md", "| ext4/nodiscard/discard |"),
-        ("s.html", "</html>"),
-        ("s.svg", "</svg>"),
-    ] {
-        let text = fs::read_to_string(at.join(file)).unwrap();
-        assert!(text.contains(part), "{file}: {text}");
-    }
     assert_nothing_is_left(&lab, pid);
     shown_again(at, &log);
+}
+
+/// Returns the JSON that `suite report` writes of a log.
+pub fn results(directory: &Path, log: &str) -> Value {
+    let mut report = trimbench();
+    report.args(["suite", "report", log, "--format", "json"]);
+    let done = run({
+        report.current_dir(directory);
+        report
+    });
+    serde_json::from_str(&done.succeeds().stdout).unwrap()
 }
 
 /// A finished suite is shown and compared without a drive.
@@ -163,17 +158,7 @@ fn shown_again(at: &Path, log: &Path) {
         run(command)
     };
     let log = log.to_str().unwrap();
-    let outputs = [
-        "--json",
-        "r.json",
-        "--markdown",
-        "r.md",
-        "--html",
-        "r.html",
-        "--svg",
-        "r.svg",
-    ];
-    let report = shown(&[&["report", log][..], &outputs].concat());
+    let report = shown(&["report", log]);
     for part in [
         "mkfs",
         "Creating and removing the files",
@@ -181,15 +166,22 @@ fn shown_again(at: &Path, log: &Path) {
     ] {
         assert!(report.succeeds().stdout.contains(part), "{}", report.text());
     }
-    let markdown = |file: &str| fs::read_to_string(at.join(file)).unwrap();
-    assert_eq!(markdown("r.md"), markdown("s.md"));
+    for (format, part) in [
+        ("markdown", "| ext4/nodiscard/discard |"),
+        ("html", "</html>"),
+        ("svg", "</svg>"),
+    ] {
+        shown(&["report", log, "--format", format, "--output", "r"]).succeeds();
+        let text = fs::read_to_string(at.join("r")).unwrap();
+        assert!(text.contains(part), "{format}: {text}");
+    }
     let compared = shown(&["compare", log, log, "--json", "-"]);
     let json: Value = serde_json::from_str(&compared.succeeds().stdout).unwrap();
     let differences = json["differences"].as_array().unwrap();
     assert!(!differences.is_empty());
     // A single round tells nothing of its scatter.
     assert!(differences.iter().all(|one| one["differs"].is_null()));
-    shown(&["compare", log, "r.json"]).fails_with(2, &["r.json"]);
+    shown(&["compare", log, "r"]).fails_with(2, &["r"]);
     shown(&["report", "none.jsonl"]).fails_with(2, &["none.jsonl"]);
 }
 
@@ -218,8 +210,10 @@ fn suite_goes_on_beside_a_cell_that_fails_and_leaves_a_device_blank() {
         let mut command = trimbench();
         command.args(["suite", own.node(), "--destroy-data"]);
         command.args(["--cells", "ext4/nodiscard,xfs/nodiscard/discard"]);
-        command.args(["--steps", "rm,fstrim", "--repeats", "1"]);
-        command.args(["--files", "2", "--size", "8M"]).args(more);
+        command.args(["--steps", "rm,fstrim", "--set", "repeats=1"]);
+        command
+            .args(["--set", "files=2", "--set", "size=8M"])
+            .args(more);
         command.env("PATH", &path).current_dir(directory.path());
         run(command)
     };
@@ -229,8 +223,8 @@ fn suite_goes_on_beside_a_cell_that_fails_and_leaves_a_device_blank() {
         assert!(done.stdout.contains(word), "{}", done.text());
     }
     // All of it is in the log, so nothing is measured again. No signature is refused.
-    let again = suite(&["--json", "-"]);
-    let json: Value = serde_json::from_str(&again.stdout).unwrap();
+    let again = suite(&[]);
+    let json = results(directory.path(), "trimbench-suite.jsonl");
     assert_eq!(
         (again.code(), &json["done"]),
         (Some(1), &3.into()),
@@ -262,14 +256,14 @@ fn suite_refuses_what_it_may_not_destroy_and_what_it_does_not_know() {
     refused(&[]).fails_with(2, &["--on-file", "--lab"]);
     refused(&[device]).fails_with(2, &["--destroy-data"]);
     refused(&[device, "--destroy-data"]).fails_with(2, &["in use"]);
-    let overwrite = ["--destroy-data", "--overwrite-signature", "ext4"];
+    let overwrite = ["--destroy-data", "--force"];
     refused(&[&[device][..], &overwrite].concat()).fails_with(2, &["in use"]);
     refused(&["--lab", "ideal", "--cells", "ext5"]).fails_with(2, &["did you mean 'ext4'?"]);
-    refused(&["--lab", "ideal", "--lab-slower", "NaN"]).fails_with(2, &["0.001 to 1000"]);
+    refused(&["--lab", "ideal", "--set", "lab-slower=NaN"]).fails_with(2, &["0.001 to 1000"]);
     refused(&["--lab", "ideal", "--steps", "fstrin"]).fails_with(2, &["did you mean 'fstrim'?"]);
-    refused(&["--lab", "ideal", "--lab-size", "1G"]).fails_with(2, &["too small"]);
-    refused(&["--on-file", "1P", "--dir", "."]).fails_with(2, &["--on-file"]);
-    refused(&["--on-file", "900T", "--dir", "."]).fails_with(2, &["stay free"]);
+    refused(&["--lab", "ideal", "--set", "lab-size=1G"]).fails_with(2, &["too small"]);
+    refused(&["--on-file", "1P", "--set", "dir=."]).fails_with(2, &["--on-file"]);
+    refused(&["--on-file", "900T", "--set", "dir=."]).fails_with(2, &["stay free"]);
     let dry = refused(&["--lab", "ideal", "--dry-run", "--quick", "--cells", "ext4"]);
     for part in ["It writes about", "ext4/nodiscard/discard", "2 rounds"] {
         assert!(dry.succeeds().stdout.contains(part), "{}", dry.text());

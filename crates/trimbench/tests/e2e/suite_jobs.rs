@@ -9,20 +9,18 @@ use crate::common::gate::{beside, lacks};
 use crate::common::run::{run, trimbench};
 use crate::lab_drive::{NEEDS, OwnLab};
 
-const JOBS: [&str; 13] = [
+const JOBS: [&str; 11] = [
     "suite",
     "--lab",
     "ideal",
-    "--lab-size",
-    "3G",
+    "--set",
+    "lab-size=3G",
     "--cells",
     "ext4/nodiscard/discard",
     "--quick",
-    "--repeats=1",
-    "--files=2",
-    "--size=64M",
-    "--json",
-    "-",
+    "--set=repeats=1",
+    "--set=files=2",
+    "--set=size=64M",
 ];
 
 fn figures(lab: &OwnLab, directory: &Path, steps: &str) -> (Value, String) {
@@ -30,25 +28,24 @@ fn figures(lab: &OwnLab, directory: &Path, steps: &str) -> (Value, String) {
     command
         .args(JOBS)
         .args(["--steps", steps])
-        .args(["--lab-slower", "1.5", "--parquet", "s.parquet"])
+        .args(["--set", "lab-slower=1.5"])
         .current_dir(directory);
     let done = run(command);
-    let json: Value = serde_json::from_str(&done.succeeds().stdout).unwrap();
+    let text = done.succeeds().stdout.clone();
+    let json = crate::suite::results(directory, "trimbench-suite.jsonl");
     crate::suite::assert_is_of_schema(&json);
     let mut report = trimbench();
     report.args(["suite", "report", "trimbench-suite.jsonl"]);
-    report.args(["--parquet", "r.parquet"]);
+    report.args(["--format", "parquet", "--output", "s.parquet"]);
     report.current_dir(directory);
-    let text = run(report).succeeds().stdout.clone();
+    run(report).succeeds();
     assert_eq!(json["head"]["drive"]["slower"], 1.5);
     assert!(text.contains("1.5 times slower"), "{text}");
-    let files = ["s.parquet", "r.parquet"].map(|file| fs::read(directory.join(file)).unwrap());
-    assert!(files[0].starts_with(b"PAR1") && files[0].ends_with(b"PAR1"));
-    assert_eq!(files[0], files[1]);
+    let table = fs::read(directory.join("s.parquet")).unwrap();
+    assert!(table.starts_with(b"PAR1") && table.ends_with(b"PAR1"));
     let has = |text: &str| {
-        files[0]
-            .windows(text.len())
-            .any(|part| part == text.as_bytes())
+        let mut windows = table.windows(text.len());
+        windows.any(|part| part == text.as_bytes())
     };
     assert!(has("ext4/nodiscard/discard") && has(steps.split(',').next().unwrap()));
     (json["cells"][0].clone(), text)

@@ -11,23 +11,20 @@ use crate::common::gate::{LOOP_EXT4, beside, lacks};
 use crate::common::loop_fs::{Fs, LoopDevice, LoopFs, On, SMALL};
 use crate::common::run::{Running, record, run, start, trimbench};
 use crate::lab_drive::{NEEDS, OwnLab};
-use crate::suite::assert_is_of_schema;
+use crate::suite::{assert_is_of_schema, results};
 
 /// Three steps in each of two cells. A killed suite leaves a file system, which may be overwritten.
-const STRIPED: [&str; 15] = [
+const STRIPED: [&str; 12] = [
     "--destroy-data",
-    "--overwrite-signature",
-    "btrfs",
-    "--overwrite-signature",
-    "ext2/3/4",
+    "--force",
     "--cells",
     "ext4/discard/discard,btrfs/discard/sync",
     "--steps",
     "create,rm,fstrim",
-    "--repeats=1",
-    "--files=4",
-    "--size=64M",
-    "--writers=2",
+    "--set=repeats=1",
+    "--set=files=4",
+    "--set=size=64M",
+    "--set=writers=2",
     "--output",
     "s.jsonl",
 ];
@@ -85,11 +82,11 @@ fn suite_stripes_over_two_drives_goes_on_after_a_kill_and_leaves_them_blank() {
     running.wait();
     assert_nothing_is_left(pid, &drives);
 
-    let running = striped(&drives, at, &["--json", "-"]);
+    let running = striped(&drives, at, &[]);
     let pid = running.pid().as_raw_nonzero().get().unsigned_abs();
     let done = running.wait();
     assert_nothing_is_left(pid, &drives);
-    let json: Value = serde_json::from_str(&done.stdout).unwrap();
+    let json = results(at, "s.jsonl");
     assert_is_of_schema(&json);
     let drive = &json["head"]["drive"];
     assert_eq!(drive["size_bytes"], 4_u64 << 30, "{drive}");
@@ -203,7 +200,7 @@ fn suite_refuses_a_raid0_of_one_device_and_of_devices_in_use() {
         });
         done.fails_with(2, &[said]);
     };
-    let destroy = ["--destroy-data", "--overwrite-signature", "ext4"];
+    let destroy = ["--destroy-data", "--force"];
     refused(&[&free], &destroy, "2 values required");
     refused(&[&free, &free], &destroy, "are one device");
     refused(&[&free, link.to_str().unwrap()], &destroy, "are one device");

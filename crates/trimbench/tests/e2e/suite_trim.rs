@@ -18,7 +18,7 @@ fn suite_waits_for_the_last_discards_of_a_trim_under_xfs() {
     let mut command = trimbench();
     command.arg("suite").arg(&drive).arg("--destroy-data");
     command.args(["--cells", "xfs/nodiscard/discard", "--steps", "fstrim"]);
-    command.args(["--repeats", "1", "--output", "s.jsonl"]);
+    command.args(["--set", "repeats=1", "--output", "s.jsonl"]);
     let done = run({
         command.current_dir(directory.path());
         command

@@ -43,10 +43,11 @@ fn drive(lab: &OwnLab, profile: &str, discard: &str, option: &str) -> std::path:
 /// One run each of online discard as it is and of another way; what is better is set for good,
 /// with the files of /etc elsewhere.
 fn for_good(size: &str, other: [&str; 2], etc: &Path) -> Vec<String> {
-    let all = ["--size", size, "--repeats", "1", other[0], other[1]];
-    let set = ["--yes", "--apply", "--persist", "--etc"];
+    let size = format!("size={size}");
+    let all = ["--set", &size, "--set", "repeats=1", other[0], other[1]];
+    let set = ["--yes", "--apply=persist", "--set"];
     let words = all.iter().chain(&set).map(|word| (*word).to_owned());
-    words.chain([etc.to_str().unwrap().to_owned()]).collect()
+    words.chain([format!("etc={}", etc.display())]).collect()
 }
 
 /// Returns the result of a run as JSON, and its output. If the finding is one to which a noisy
@@ -84,7 +85,7 @@ fn says_what_it_would_try_and_refuses_what_cannot_be() {
         return;
     }
     let fs = LoopFs::small();
-    let told = run(tune(fs.path(), &["--dry-run", "--time", "5m"]))
+    let told = run(tune(fs.path(), &["--dry-run", "--for", "5m"]))
         .succeeds()
         .stdout
         .clone();
@@ -100,7 +101,7 @@ fn says_what_it_would_try_and_refuses_what_cannot_be() {
     let device = fs.device().path().to_owned();
     let by_device = run(tune(
         &device,
-        &["--dry-run", "--policies", "online", "--limits", "1M"],
+        &["--dry-run", "--set=policies=online", "--set=limits=1M"],
     ));
     let told = &by_device.succeeds().stdout;
     assert!(
@@ -114,16 +115,16 @@ fn says_what_it_would_try_and_refuses_what_cannot_be() {
     };
     refused(
         fs.path(),
-        &["--size", "1T"],
+        &["--set", "size=1T"],
         &["too little room", "stay free"],
     );
-    refused(fs.path(), &["--limits", "5"], &["multiples of"]);
-    refused(fs.path(), &["--slowdown", "0"], &["0.1%"]);
-    refused(fs.path(), &["--persist"], &["--apply"]);
+    refused(fs.path(), &["--set", "limits=5"], &["multiples of"]);
+    refused(fs.path(), &["--set", "slowdown=0"], &["0.1%"]);
+    refused(fs.path(), &["--apply=persits"], &["restart, persist"]);
     refused(
         fs.path(),
-        &["--time", "5s"],
-        &["--time 5s", "one run of each"],
+        &["--for", "5s"],
+        &["--for 5s", "one run of each"],
     );
     let file = TempDir::new().unwrap();
     let both = file.path().join("both");
@@ -135,12 +136,12 @@ fn says_what_it_would_try_and_refuses_what_cannot_be() {
     );
     refused(
         fs.path(),
-        &["--role", both, "--json", both],
+        &["--set", &format!("role={both}"), "--json", both],
         &["the same file"],
     );
     refused(
         fs.path(),
-        &["--role", "-", "--json", "-"],
+        &["--set=role=-", "--json", "-"],
         &["standard output"],
     );
     refused(
@@ -283,23 +284,18 @@ fn what_stalls_is_told_with_what_each_choice_costs() {
     let told = run(lab.in_here(tune(
         &device,
         &[
-            "--size",
-            "256M",
-            "--policies",
-            "online,rm",
-            "--repeats",
-            "1",
-            "--limits",
-            "64M",
-            "--slowdown",
-            "50%",
+            "--set=size=256M",
+            "--set=policies=online,rm",
+            "--set=repeats=1",
+            "--set=limits=64M",
+            "--set=slowdown=50%",
             "--yes",
             "--json",
             json.to_str().unwrap(),
             "--svg",
             svg.to_str().unwrap(),
-            "--records",
-            records.to_str().unwrap(),
+            "--set",
+            &format!("records={}", records.display()),
         ],
     )));
     let text = &told.succeeds().stdout;
@@ -360,17 +356,13 @@ fn where_nothing_stalls_nothing_changes() {
         let device = drive(&lab, "ideal", "", "discard");
         let before = number(&limit(&device));
         let arguments = [
-            "--size",
-            "256M",
-            "--repeats",
-            "1",
-            "--limits",
-            &before.to_string(),
-            "--policies",
-            "online",
+            "--set=size=256M",
+            "--set=repeats=1",
+            "--set",
+            &format!("limits={before}"),
+            "--set=policies=online",
             // Deleting takes some of the processors' time from the readers, too.
-            "--slowdown",
-            "50%",
+            "--set=slowdown=50%",
             "--apply",
             "-y",
         ];
@@ -398,10 +390,10 @@ fn a_better_limit_is_set_for_good() {
         // Somebody has made discards small on a drive on which that costs a lot.
         fs::write(limit(&device), (4 << 20).to_string()).unwrap();
         let etc = TempDir::new().unwrap();
-        let mut arguments = for_good("192M", ["--limits", "128M"], etc.path());
+        let mut arguments = for_good("192M", ["--set", "limits=128M"], etc.path());
         let role = etc.path().join("settings.yml");
-        arguments.extend(["--policies".into(), "online".into()]);
-        arguments.extend(["--role".into(), role.to_str().unwrap().to_owned()]);
+        arguments.extend(["--set".into(), "policies=online".into()]);
+        arguments.extend(["--set".into(), format!("role={}", role.display())]);
         let command = lab.in_here(tune(&lab.mount(), &arguments));
         let (_, text) = advised(command, &["within-noise", "too-few-runs"])?;
         assert!(
@@ -441,8 +433,8 @@ fn what_is_trimmed_later_gets_a_timer() {
         let etc = TempDir::new().unwrap();
         // So many discards and seconds that the rest that the last one needs no more, and what a
         // busy machine adds, are little beside them.
-        let mut arguments = for_good("768M", ["--policies", "fstrim"], etc.path());
-        arguments.extend(["--slowdown".into(), "10%".into()]);
+        let mut arguments = for_good("768M", ["--set", "policies=fstrim"], etc.path());
+        arguments.extend(["--set".into(), "slowdown=10%".into()]);
         // A timer is installed of no program in a build folder.
         let place = TempDir::new().unwrap();
         let mut installed = Command::new(copied_to(place.path()));
@@ -482,9 +474,9 @@ fn discards_that_cost_nothing_are_switched_on() {
         let etc = TempDir::new().unwrap();
         let line = format!("/dev/x {} ext4 defaults 0 2\n", fs.path().display());
         fs::write(etc.path().join("fstab"), &line).unwrap();
-        let arguments = for_good("64M", ["--policies", "online"], etc.path());
-        let now = number(&limit(fs.device().path())).to_string();
-        let more = ["--slowdown", "50%", "--limits", &now, "--json", "/dev/full"];
+        let arguments = for_good("64M", ["--set", "policies=online"], etc.path());
+        let now = format!("limits={}", number(&limit(fs.device().path())));
+        let more = ["--set=slowdown=50%", "--set", &now, "--json", "/dev/full"];
         let more = more.map(str::to_owned).to_vec();
         let told = run(tune(fs.path(), &[arguments, more].concat()));
         // What can't be written keeps nothing else from being done, and told.
@@ -520,7 +512,7 @@ fn what_changes_before_it_begins_is_told() {
     let other = fs::File::open(&file).unwrap();
     flock(&other, FlockOperation::LockExclusive).unwrap();
     fs::write(&file, (16 << 20).to_string()).unwrap();
-    let arguments = ["--size", "64M", "--json", "-", "--yes"];
+    let arguments = ["--set", "size=64M", "--json", "-", "--yes"];
     let mut running = start(tune(fs.path(), &arguments));
     running.until_said("Will try", 1);
     fs::write(&file, usual.to_string()).unwrap();
@@ -539,7 +531,7 @@ fn where_somebody_takes_the_room_no_more_is_run() {
     }
     let fs = LoopFs::small();
     let all_but_the_reserve = fs.free() - (1 << 30);
-    let arguments = ["--size", "64M", "--policies", "online", "--yes"];
+    let arguments = ["--set", "size=64M", "--set", "policies=online", "--yes"];
     let mut running = start(tune(fs.path(), &arguments));
     running.until("a run begins", || !fs.names().is_empty());
     let hog = fs::File::create_new(fs.path().join("hog")).unwrap();
@@ -557,7 +549,10 @@ fn ends_early(signal: Signal) {
     let usual = number(&file);
     fs::write(&file, (8 << 20).to_string()).unwrap();
     let options = fs.options();
-    let command = tune(fs.path(), &["--size", "64M", "--limits", "16M", "-y"]);
+    let command = tune(
+        fs.path(),
+        &["--set", "size=64M", "--set", "limits=16M", "-y"],
+    );
     let mut running: Running = start(command);
     running.until("the settings change", || {
         number(&file) == 16 << 20 && fs.options() != options

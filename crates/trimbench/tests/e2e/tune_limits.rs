@@ -13,7 +13,14 @@ use crate::common::run::{run, start};
 use crate::tune::{limit, number, tune};
 
 /// The options that all runs here have in common.
-const FEW: [&str; 6] = ["--size", "64M", "--repeats", "1", "--policies", "online"];
+const FEW: [&str; 6] = [
+    "--set",
+    "size=64M",
+    "--set",
+    "repeats=1",
+    "--set",
+    "policies=online",
+];
 
 /// A loop device that nobody had before, so with the driver's own limit: almost 4 GiB, and odd.
 struct NewLoop(String);
@@ -84,7 +91,7 @@ fn a_limit_that_does_not_come_back_is_changed_on_demand_alone() {
     drop(watched);
     let told = run(tune(
         fs.path(),
-        &[&FEW[..], &["--limits", "32M", "--yes"]].concat(),
+        &[&FEW[..], &["--set", "limits=32M", "--yes"]].concat(),
     ));
     let text = &told.succeeds().stdout;
     let most = usual / 4096 * 4096;
@@ -100,7 +107,7 @@ fn a_limit_that_does_not_come_back_is_changed_on_demand_alone() {
         "{text}"
     );
     assert_eq!(number(&file), most);
-    let above = run(tune(fs.path(), &["--dry-run", "--limits", "4G"]));
+    let above = run(tune(fs.path(), &["--dry-run", "--set", "limits=4G"]));
     above.fails_with(2, &["up to"]);
 }
 
@@ -114,7 +121,7 @@ fn who_ends_it_early_is_told_which_limit_does_not_come_back() {
     let (name, fs) = (new.name(), new.fs());
     let file = limit(fs.device().path());
     let usual = number(&file);
-    let arguments = [&FEW[..], &["--limits", "32M", "--yes"]].concat();
+    let arguments = [&FEW[..], &["--set", "limits=32M", "--yes"]].concat();
     // While nothing has changed there is nothing to tell.
     let mut running = start(tune(fs.path(), &arguments));
     running.until("a run begins", || !fs.names().is_empty());

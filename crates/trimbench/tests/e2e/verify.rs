@@ -42,7 +42,14 @@ fn verify_calls_healthy_file_systems_clean_and_leaves_nothing() {
         let duration = format!("{}s", times(3, 1200));
         let done = verify(
             own.path(),
-            &["--duration", &duration, "--workers", "2", "--remount"],
+            &[
+                "--for",
+                &duration,
+                "--set",
+                "workers=2",
+                "--set",
+                "remount=true",
+            ],
         );
         let report = json(done.succeeds());
         assert_eq!(report["outcome"], "clean", "{}", done.text());
@@ -139,7 +146,7 @@ fn verify_excludes_no_true_cause_on_a_file_system() {
                 clear_faults(&lab);
                 let mut command = trimbench();
                 command.arg("verify").arg(&mount);
-                command.args(["--size", "256M", "--duration", "3s", "--json", "-"]);
+                command.args(["--size", "256M", "--for", "3s", "--json", "-"]);
                 let running = start(command);
                 std::thread::sleep(Duration::from_millis(1500));
                 let words = fault.split(' ').collect::<Vec<_>>();
@@ -161,7 +168,7 @@ fn verify_excludes_no_true_cause_on_a_file_system() {
 
 /// Clears the faults. Late discards of an earlier one are done by then.
 fn clear_faults(lab: &OwnLab) {
-    lab.lab(&["fault", name(lab), "--clear"]).succeeds();
+    lab.lab(&["fault", name(lab), "clear"]).succeeds();
     std::thread::sleep(Duration::from_millis(600));
 }
 
@@ -176,7 +183,7 @@ fn verify_keeps_its_result_when_the_drive_is_gone() {
     lab.up(name(&lab), &on_drive("ext4", "discard", &mount));
     let mut command = trimbench();
     command.arg("verify").arg(&mount);
-    command.args(["--size", "64M", "--duration", "60s", "--json", "-"]);
+    command.args(["--size", "64M", "--for", "60s", "--json", "-"]);
     let running = start(command);
     std::thread::sleep(Duration::from_secs(1));
     lab.lab(&["fault", name(&lab), "power", "off"]).succeeds();
@@ -198,7 +205,7 @@ fn verify_is_not_clean_where_the_kernel_reported_an_error() {
     let device = lab.up(name(&lab), &["--profile", "ideal", "--size", "64M"]);
     let mut command = trimbench();
     command.arg("verify").arg(&device).arg("--destroy-data");
-    command.args(["--size", "64M", "--duration", "3s", "--json", "-"]);
+    command.args(["--size", "64M", "--for", "3s", "--json", "-"]);
     let running = start(command);
     std::thread::sleep(Duration::from_secs(1));
     let fault = ["fault", name(&lab), "read", "error", "times", "1"];
@@ -215,7 +222,7 @@ fn strike(lab: &OwnLab, device: &Path, fault: &str, cause: &str) {
     clear_faults(lab);
     let mut command = trimbench();
     command.arg("verify").arg(device).arg("--destroy-data");
-    command.args(["--size", "64M", "--duration", "4s", "--json", "-"]);
+    command.args(["--size", "64M", "--for", "4s", "--json", "-"]);
     let running = start(command);
     std::thread::sleep(Duration::from_millis(fastrand::u64(500..2500)));
     lab.lab(
@@ -258,7 +265,7 @@ fn verify_explains_damage_far_from_discards_by_one_cause_in_its_headline() {
     let mut command = trimbench();
     command.arg("verify").arg(&device).arg("--destroy-data");
     command
-        .args(["--size", "64M", "--duration", "4s", "--json"])
+        .args(["--size", "64M", "--for", "4s", "--json"])
         .arg(&json);
     let running = start(command);
     std::thread::sleep(Duration::from_secs(1));
@@ -302,9 +309,9 @@ fn verify_finds_flipped_bits_of_files_with_their_sector() {
         .succeeds();
     let done = verify(
         &mount,
-        &["--duration", "3s", "--no-fstrim", "--rate", "200M"],
+        &["--for", "3s", "--set", "fstrim=false", "--set", "rate=200M"],
     );
-    lab.lab(&["fault", name(&lab), "--clear"]).succeeds();
+    lab.lab(&["fault", name(&lab), "clear"]).succeeds();
     let report = json(&done);
     assert_eq!(report["outcome"], "corrupt", "{}", done.text());
     assert_eq!(done.code(), Some(3));
@@ -323,12 +330,19 @@ fn verify_checks_after_a_power_cut_what_was_forced_to_the_medium() {
     let lab = OwnLab::new();
     let device = lab.up(
         name(&lab),
-        &["--profile", "ideal", "--size", "64M", "--volatile-cache"],
+        &[
+            "--profile",
+            "ideal",
+            "--size",
+            "64M",
+            "--set",
+            "volatile-cache=true",
+        ],
     );
     let directory = tempfile::tempdir().unwrap();
     let state = directory.path().join("state");
     let state_text = state.to_str().unwrap();
-    let options = ["--destroy-data", "--duration", "60s", "--state", state_text];
+    let options = ["--destroy-data", "--for", "60s", "--state", state_text];
     let mut command = trimbench();
     command
         .arg("verify")
@@ -376,7 +390,7 @@ fn verify_goes_on_after_kill_and_removes_what_another_left() {
         command
             .arg("verify")
             .arg(own.path())
-            .args(["--size", "64M", "--duration", "60s"]);
+            .args(["--size", "64M", "--for", "60s"]);
         command.args(more);
         let mut running = start(command);
         running.until("it works", || {
@@ -399,10 +413,10 @@ fn verify_goes_on_after_kill_and_removes_what_another_left() {
     assert_eq!(own.names().len(), 1);
     let bad = verify(
         own.path(),
-        &["--state", state_text, "--duration", "1s", "--check"],
+        &["--state", state_text, "--for", "1s", "--check"],
     );
     assert_eq!(json(bad.succeeds())["resumed"], true);
-    let done = verify(own.path(), &["--state", state_text, "--duration", "2s"]);
+    let done = verify(own.path(), &["--state", state_text, "--for", "2s"]);
     assert_eq!(json(done.succeeds())["outcome"], "clean", "{}", done.text());
     assert!(!state.exists());
     assert_eq!(own.names(), Vec::<String>::new());
@@ -418,7 +432,7 @@ fn verify_refuses_what_it_may_not_touch() {
     let device = own.device().path();
     verify(device, &[]).fails_with(2, &["--destroy-data"]);
     verify(device, &["--destroy-data"]).fails_with(2, &["in use"]);
-    verify(device, &["--destroy-data", "--overwrite-signature", "ext4"]).fails_with(2, &["in use"]);
+    verify(device, &["--destroy-data", "--force"]).fails_with(2, &["in use"]);
     verify(own.path(), &["--destroy-data"]).fails_with(2, &["not a block device"]);
     let file = own.path().join("file");
     fs::write(&file, "x").unwrap();

@@ -290,7 +290,7 @@ fn a_processor_a_frozen_file_system_and_a_hung_drive_are_not_trim() {
         let victim = script(&mount, &text);
         let mut command = trimbench();
         command
-            .args(["why", "--json", "-", "--rate", "100", "--"])
+            .args(["why", "--json", "-", "--set", "rate=100", "--"])
             .args(&victim);
         let done = run(lab.in_here(command));
         assert_eq!(done.code(), Some(code), "{}", done.text());
@@ -358,7 +358,7 @@ fn a_process_a_service_and_all_are_watched() {
     refused(&["--service", "no-such-unit"], 2, "no control group");
     refused(&["--", "/no/such/program"], 2, "cannot start");
     refused(&[], 2, "COMMAND");
-    refused(&["--all", "--rate", "0"], 2, "1 to 1000");
+    refused(&["--all", "--set", "rate=0"], 2, "1 to 1000");
 }
 
 #[test]

@@ -16,8 +16,8 @@ use crate::why::{FILES, conforms, script, why};
 fn recorder(directory: &Path) -> Running {
     let mut command = trimbench();
     command
-        .args(["why", "--record", "--directory"])
-        .arg(directory);
+        .args(["why", "--record", "--set"])
+        .arg(format!("directory={}", directory.display()));
     let running = start(command);
     let until = Instant::now() + Duration::from_secs(30);
     while !directory.join("recorder.socket").exists() {
@@ -54,8 +54,8 @@ fn a_recorder_answers_what_waited_before_anybody_asked() {
     // When it has the lock, another must not start.
     let mut second = trimbench();
     second
-        .args(["why", "--record", "--directory"])
-        .arg(&directory);
+        .args(["why", "--record", "--set"])
+        .arg(format!("directory={}", directory.display()));
     let own = format!("process {}", recorder.pid().as_raw_nonzero());
     run(second).fails_with(2, &["runs already", &own]);
     shell(
@@ -64,21 +64,21 @@ fn a_recorder_answers_what_waited_before_anybody_asked() {
     let outputs = ["json", "folded", "html", "svg"].map(|kind| (kind, folder.path().join(kind)));
     let mut command = trimbench();
     command
-        .args(["why", "--since", "0s", "--directory"])
-        .arg(&directory);
+        .args(["why", "--since", "0s", "--set"])
+        .arg(format!("directory={}", directory.display()));
     run(command).succeeds();
     // The oldest moment that it has: that of its start, which a wrong time names.
     let mut command = trimbench();
     command
-        .args(["why", "--since", "14h", "--directory"])
-        .arg(&directory);
+        .args(["why", "--since", "14h", "--set"])
+        .arg(format!("directory={}", directory.display()));
     let refused = run(command);
     refused.fails_with(2, &["before all that the recorder has kept", "--since "]);
     let oldest = refused.stderr.split("`--since ").nth(1).unwrap()[..8].to_owned();
     let mut command = trimbench();
     command
-        .args(["why", "--since", &oldest, "--for", "10m", "--directory"])
-        .arg(&directory);
+        .args(["why", "--since", &oldest, "--for", "10m", "--set"])
+        .arg(format!("directory={}", directory.display()));
     for (kind, path) in &outputs {
         command.arg(format!("--{kind}")).arg(path);
     }
@@ -147,8 +147,8 @@ fn a_recorder_answers_what_waited_before_anybody_asked() {
     assert_eq!(recorder.wait().code(), Some(0));
     let mut command = trimbench();
     command
-        .args(["why", "--since", "5m", "--directory"])
-        .arg(&directory);
+        .args(["why", "--since", "5m", "--set"])
+        .arg(format!("directory={}", directory.display()));
     run(command).fails_with(2, &["no recorder runs", "why --record"]);
     std::fs::write(folder.path().join("none"), "{}\n").unwrap();
     let mut command = trimbench();

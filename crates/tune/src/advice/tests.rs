@@ -67,7 +67,7 @@ fn a_short_stall_is_not_taken_for_none() {
     let short = point(Policy::Online, 1024, [0.1, 0.05, 0.5, 2.0]);
     let advice = advise(std::slice::from_ref(&short), &NOW);
     assert_eq!((advice.finding, advice.set), (Finding::TooLittle, None));
-    assert!(advice.text.contains("--size 32G"), "{}", advice.text);
+    assert!(advice.text.contains("--set size=32G"), "{}", advice.text);
     assert!(advice.text.contains("1.2 s per 100 GiB"), "{}", advice.text);
     let unsure = Point {
         inconclusive: 1.0,
@@ -185,7 +185,7 @@ fn pacing_is_advised_with_what_it_costs() {
     let all = [online.clone(), rm, fstrim.clone()];
     let advice = advise(&all, &NOW);
     assert_eq!((advice.finding, advice.set), (Finding::PacedRm, None));
-    assert!(advice.text.contains("trimbench rm") && advice.text.contains("--policies"));
+    assert!(advice.text.contains("trimbench rm") && advice.text.contains("policies=fstrim"));
     // Where discards are off already, they needn't be switched on.
     let off = Goal {
         online: false,

@@ -1,5 +1,6 @@
 //! The timer that trims what is mounted with nodiscard.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
@@ -53,7 +54,9 @@ impl Timer {
         fs::create_dir_all(units).map_err(|e| failed(format!("{}: {e}", shown(units))))?;
         let program = std::env::current_exe().map_err(|e| failed(e.to_string()))?;
         let mut command = Command::new(program);
-        command.args(&self.words).arg("--unit-dir").arg(units);
+        let mut place = OsString::from("unit-dir=");
+        place.push(units);
+        command.args(&self.words).arg("--set").arg(place);
         let done = command.output().map_err(|e| failed(e.to_string()))?;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end().to_owned();
         match done.status.success() {

@@ -39,7 +39,8 @@ pub(super) fn of(
     }
     if points.iter().all(|point| point.runs < 2) {
         notes.push(
-            "with one run each, how far the figures scatter is a guess: give --repeats 3".into(),
+            "with one run each, how far the figures scatter is a guess: give --set repeats=3"
+                .into(),
         );
     }
     notes

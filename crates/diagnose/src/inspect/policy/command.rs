@@ -169,7 +169,7 @@ impl Command {
                 "-I" | "--listed-in" => files = value.or_else(|| words.next()),
                 "-t" | "--types" => types = value.or_else(|| words.next()),
                 "-o" | "-l" | "-m" | "--offset" | "--length" | "--minimum" | "--slowdown"
-                | "--max-latency" | "--deadline" | "--profile" | "--rate" | "--json" => {
+                | "--max-latency" | "--deadline" | "--profile" | "--set" | "--json" => {
                     if value.is_none() {
                         words.next();
                     }

@@ -37,10 +37,12 @@ pub enum DeskError {
     Runs { pid: String, directory: String },
     #[error(
         "others may write in {directory}, and could have the recorder write elsewhere; name a \
-         --directory that is this user's alone"
+         directory that is this user's alone"
     )]
     Shared { directory: String },
-    #[error("{path} can't be used: {source}; run it as root, or name another --directory")]
+    #[error(
+        "{path} can't be used: {source}; run it as root, or name another (--set directory=DIR)"
+    )]
     Use { path: String, source: io::Error },
     #[error(
         "no recorder runs in {directory}; start one with `systemctl enable --now \

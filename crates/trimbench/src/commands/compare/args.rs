@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
-use bench::scenario::values::low;
+use bench::scenario::values::{low, truth};
 use clap::{Args, ValueEnum};
 use judge::compare::condition::{ChangeCondition, ChangeConditionError};
+use units::section;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -63,19 +64,26 @@ pub struct CompareArgs {
     #[arg(long, value_name = "COND", value_parser = condition)]
     pub fail_on: Vec<ChangeCondition>,
 
-    /// A --fail-on condition holds as well where the noise is too large to rule it out
-    #[arg(long, requires = "fail_on")]
-    pub strict: bool,
+    /// Set a detail, e.g. low=30%; `trimbench scenarios keys compare` lists all
+    ///
+    /// An interval counts as stalled below `low` of the baseline [default: each run's own setting, or
+    /// 50%]. `as-drive` is for runs on a slowed drive of `trimbench lab`; runs on other
+    /// drives stay as they are.
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+}
 
-    /// An interval counts as stalled below this share of the baseline [default: each run's own
-    /// setting, or 50%]
-    #[arg(long, value_name = "SHARE", value_parser = low)]
-    pub low: Option<f64>,
-
-    /// Of runs on a slowed drive of `trimbench lab` (up --slower): give all times and rates as those
-    /// of the drive it stands for. Runs on other drives stay as they are
-    #[arg(long)]
-    pub as_drive: bool,
+section! {
+    /// Details of a comparison.
+    pub(crate) struct Details["compare", |_| ""] {
+        /// An interval counts as stalled below this share of the baseline.
+        "low" low: f64 = low, shown "each run's own, or 50%";
+        /// Of runs on a slowed drive of `lab`: times and rates as those of the drive that it stands
+        /// for.
+        "as-drive" as_drive: bool = truth, default "false";
+        /// A --fail-on condition holds as well where the noise is too large to rule it out.
+        "strict" strict: bool = truth, default "false";
+    }
 }
 
 /// A format that shows a comparison.

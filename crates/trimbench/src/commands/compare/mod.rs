@@ -8,8 +8,9 @@ use judge::compare::condition::{ChangeCondition, Outcome};
 use judge::compare::{Comparison, Group, Run, compare};
 use report::compare as shown;
 use units::names;
+use units::settings::Section;
 
-use crate::commands::compare::args::{CompareArgs, CompareFormat};
+use crate::commands::compare::args::{CompareArgs, CompareFormat, Details};
 use crate::console::Stream;
 use crate::exit::{Error, Exit};
 use crate::input::{self, Input};
@@ -19,6 +20,13 @@ use groups::Named;
 
 /// Carries out the command.
 pub(crate) fn run(args: &CompareArgs) -> Result<Exit, Error> {
+    let details = Details::of(&args.set).map_err(Error::Usage)?;
+    if details.strict() && args.fail_on.is_empty() {
+        return Err(Error::Usage(
+            "--set strict=true: it only does something with --fail-on: leave it out, or add that"
+                .to_owned(),
+        ));
+    }
     let named = if args.group.is_empty() {
         groups::singles(&args.runs)?
     } else {
@@ -32,14 +40,14 @@ pub(crate) fn run(args: &CompareArgs) -> Result<Exit, Error> {
             Ok((group.name.as_str(), runs.collect::<Result<_, Error>>()?))
         })
         .collect::<Result<_, Error>>()?;
-    if args.as_drive {
+    if details.as_drive() {
         in_drives_time(&mut inputs)?;
     }
     let groups: Vec<Group<'_>> = inputs
         .iter()
         .map(|(name, runs)| Group {
             name: (*name).to_owned(),
-            runs: runs.iter().map(|input| of(input, args.low)).collect(),
+            runs: runs.iter().map(|input| of(input, details.low)).collect(),
         })
         .collect();
     let comparison = compare(&groups);
@@ -49,7 +57,7 @@ pub(crate) fn run(args: &CompareArgs) -> Result<Exit, Error> {
     } else {
         Stream::Out
     };
-    judge(args, &comparison, people)
+    judge(args, details.strict(), &comparison, people)
 }
 
 /// Those of slowed drives become records of the drives they stand for; the others are in real
@@ -123,10 +131,15 @@ fn write(
 
 /// Returns the exit code that the conditions give. One that holds counts for more than one
 /// without a result.
-fn judge(args: &CompareArgs, comparison: &Comparison, people: Stream) -> Result<Exit, Error> {
+fn judge(
+    args: &CompareArgs,
+    strict: bool,
+    comparison: &Comparison,
+    people: Stream,
+) -> Result<Exit, Error> {
     let mut unknown = None;
     for condition in &args.fail_on {
-        match condition.of(comparison, args.strict) {
+        match condition.of(comparison, strict) {
             Outcome::Holds { actor, change } => {
                 let whose = actor.map_or(String::new(), |actor| format!(" of {actor}"));
                 let share = change.relative.map_or("from nothing".to_owned(), |share| {

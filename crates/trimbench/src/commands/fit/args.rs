@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use bench::scenario::values::size;
+use bench::scenario::values::{size, text};
 use clap::Args;
+use units::section;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -13,7 +14,7 @@ Examples:
                                           device card
   trimbench fit /data --output mine.toml  a ladder of deletions on /data: some
                                           minutes
-  trimbench fit --device /dev/sdX --destroy-data
+  trimbench fit /dev/sdX --destroy-data
                                           a ladder of discards, on a drive
                                           without data
   trimbench lab up mine --profile ./mine.toml
@@ -23,64 +24,46 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct FitArgs {
-    /// Records that `run --output` or `import --output` wrote (- for standard input), all of one
-    /// kind of drive; or a directory, to try the file system that it is on
-    #[arg(value_name = "RUN|DIR", required_unless_present = "device")]
+    /// Records of one kind of drive (- for standard input), or a directory or device to try
+    ///
+    /// `run --output` and `import --output` write records. A directory stands for the file system
+    /// that it is on. A block device needs --destroy-data.
+    #[arg(value_name = "RUN|DIR|DEVICE", required = true)]
     pub paths: Vec<PathBuf>,
 
     /// Write the device card to FILE (- for standard output)
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 
-    /// The drive's name in the card [default: from its model]
-    #[arg(long, value_name = "NAME")]
-    pub name: Option<String>,
+    /// Set a detail, e.g. space=1G; `trimbench scenarios keys fit` lists all
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
 
-    /// Sizes of the discards, from the smallest to the largest
-    #[arg(
-        long,
-        help_heading = "Ladder",
-        value_name = "SIZE,…",
-        value_delimiter = ',',
-        default_value = "1M,4M,16M,64M,128M",
-        value_parser = size
-    )]
-    pub sizes: Vec<u64>,
-
-    /// Most that is written, and deleted again, at once [default: what is safe, at most 4G]
-    #[arg(long, help_heading = "Ladder", value_name = "SIZE", value_parser = size)]
-    pub space: Option<u64>,
-
-    /// Try a raw block device; needs --destroy-data
-    #[arg(
-        long,
-        help_heading = "Ladder",
-        value_name = "DEV",
-        requires = "destroy_data",
-        conflicts_with = "paths"
-    )]
-    pub device: Option<PathBuf>,
-
-    /// Yes, all data on the --device may be destroyed
-    #[arg(
-        long,
-        help_heading = "Ladder",
-        requires = "device",
-        conflicts_with = "paths"
-    )]
+    /// Yes, all data on the DEVICE may be destroyed
+    #[arg(long, help_heading = "Raw device")]
     pub destroy_data: bool,
 
-    /// Go on although the --device carries this (as the refusal names it); may be repeated
-    #[arg(
-        long,
-        help_heading = "Ladder",
-        value_name = "NAME",
-        requires = "device",
-        conflicts_with = "paths"
-    )]
-    pub overwrite_signature: Vec<String>,
+    /// Also if it carries a file system or other known data
+    #[arg(long, help_heading = "Raw device", requires = "destroy_data")]
+    pub force: bool,
 
     /// Print what the ladder would do, and stop
-    #[arg(long, help_heading = "Ladder")]
+    #[arg(long)]
     pub dry_run: bool,
+}
+
+section! {
+    /// Details of a ladder, and of the card.
+    pub(crate) struct Details["fit", |_| ""] {
+        /// The drive's name in the card.
+        "name" name: String = text, shown "from its model";
+        /// Sizes of the ladder's discards, from the smallest to the largest.
+        "sizes" sizes: Vec<u64> = sizes, default "1M,4M,16M,64M,128M";
+        /// Most that is written, and deleted again, at once.
+        "space" space: u64 = size, shown "what is safe, at most 4G";
+    }
+}
+
+fn sizes(text: &str) -> Result<Vec<u64>, String> {
+    text.split(',').map(size).collect()
 }

@@ -11,7 +11,7 @@ use ssd::fit::{Fit, FitError};
 use units::names;
 
 use super::plans::{self, Ladder, Rung};
-use crate::commands::fit::args::FitArgs;
+use crate::commands::fit::args::{Details, FitArgs};
 use crate::console::{self, Stream};
 use crate::exit::Error;
 use crate::run_progress::{self, Progress};
@@ -28,7 +28,12 @@ pub(super) enum Climbed {
 }
 
 /// Climbs the ladder of a place.
-pub(super) fn climb(place: &Place, args: &FitArgs, people: Stream) -> Result<Climbed, Error> {
+pub(super) fn climb(
+    place: &Place,
+    args: &FitArgs,
+    details: &Details,
+    people: Stream,
+) -> Result<Climbed, Error> {
     if let (Place::Directory(directory), false) = (place, args.dry_run) {
         for found in bench::sweep(directory).unwrap_or_default() {
             Stream::Err.print(&format!("{}\n", run_progress::swept(&found)));
@@ -47,7 +52,7 @@ pub(super) fn climb(place: &Place, args: &FitArgs, people: Stream) -> Result<Cli
     }
     let times = slower(&survey.devices).map_err(super::no_one_time)?;
     let times = times.map_or(1.0, |slower| slower.times);
-    let ladder = plans::of(&survey, &args.sizes, args.space, times)?;
+    let ladder = plans::of(&survey, &details.sizes(), details.space, times)?;
     for rung in &ladder.quiet {
         bench::preflight(&rung.plan, &survey)?;
     }

@@ -6,6 +6,7 @@ pub(crate) mod made;
 mod plans;
 mod table;
 
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 use bench::plan::Place;
@@ -13,8 +14,9 @@ use record::RunRecord;
 use record::as_drive::{NotSlowed, slower};
 use ssd::fit::{Fit, FitError};
 use units::names;
+use units::settings::Section;
 
-use crate::commands::fit::args::FitArgs;
+use crate::commands::fit::args::{Details, FitArgs};
 use crate::console::Stream;
 use crate::exit::{Error, Exit};
 use crate::input;
@@ -29,10 +31,11 @@ pub(crate) fn run(args: &FitArgs) -> Result<Exit, Error> {
     } else {
         Stream::Out
     };
+    let details = Details::of(&args.set).map_err(Error::Usage)?;
     let place = place(args)?;
     if args.dry_run && place.is_none() {
         return Err(Error::Usage(
-            "--dry-run: records are only read; give a directory or a --device to try".into(),
+            "--dry-run: records are only read; give a directory or a device to try".into(),
         ));
     }
     let mut card = match &args.output {
@@ -50,7 +53,7 @@ pub(crate) fn run(args: &FitArgs) -> Result<Exit, Error> {
         None => None,
     };
     let records: Vec<RunRecord> = match &place {
-        Some(place) => match ladder::climb(place, args, people)? {
+        Some(place) => match ladder::climb(place, args, &details, people)? {
             ladder::Climbed::Whole(records) => records,
             ladder::Climbed::Described => return Ok(Exit::Done),
             ladder::Climbed::Interrupted => return Ok(Exit::Interrupted),
@@ -65,7 +68,9 @@ pub(crate) fn run(args: &FitArgs) -> Result<Exit, Error> {
     let fit = ssd::fit::fit(&all)?;
     people.print(&table::of(&fit, &made::devices(&all)));
     if let Some(card) = &mut card {
-        let text = fit.card(&made::of(&all, args.name.as_deref()))?.to_string();
+        let text = fit
+            .card(&made::of(&all, details.name.as_deref()))?
+            .to_string();
         card.write(|to| to.write_all(text.as_bytes()))?;
         if let (Some(path), false) = (&args.output, card_to_stdout) {
             people.print(&next_step(&fit, path));
@@ -103,13 +108,28 @@ fn no_one_time(why: NotSlowed) -> Error {
 
 /// Where to climb a ladder; `None` where records are given.
 fn place(args: &FitArgs) -> Result<Option<Place>, Error> {
-    if let Some(path) = &args.device {
-        return Ok(Some(Place::Device {
-            path: path.clone(),
-            overwrite: args.overwrite_signature.clone(),
-        }));
-    }
+    let device = |path: &Path| {
+        path.metadata()
+            .is_ok_and(|it| it.file_type().is_block_device())
+    };
     match &args.paths[..] {
+        [path] if device(path) && args.destroy_data => Ok(Some(Place::Device {
+            path: path.clone(),
+            force: args.force,
+        })),
+        paths if args.destroy_data || paths.iter().any(|path| device(path)) => {
+            Err(Error::Usage(match paths {
+                [path] if device(path) => format!(
+                    "{}: a ladder destroys all data on a block device: say so with --destroy-data, \
+                     or give a directory",
+                    names::shown(path)
+                ),
+                paths => format!(
+                    "--destroy-data: {}: give one block device alone, or leave the option out",
+                    paths.first().map(names::shown).unwrap_or_default()
+                ),
+            }))
+        }
         [path] if path.is_dir() => Ok(Some(Place::Directory(path.clone()))),
         paths => match paths.iter().find(|path| path.is_dir()) {
             Some(path) => Err(Error::Usage(format!(

@@ -94,7 +94,7 @@ pub(super) fn of(
     let unit = survey.space.block_bytes.max(4096);
     if let Some(odd) = sizes.iter().find(|&&s| s == 0 || !s.is_multiple_of(unit)) {
         return Err(Error::Usage(format!(
-            "--sizes {odd}: discards are whole blocks, so give multiples of {unit} bytes"
+            "sizes {odd}: discards are whole blocks, so give multiples of {unit} bytes"
         )));
     }
     let fits = |&size: &u64| size <= most && space / size >= LEAST;
@@ -102,7 +102,7 @@ pub(super) fn of(
     if sizes.is_empty() {
         return Err(Error::Usage(format!(
             "no size of the ladder fits: discards here are at most {}, and of {} at least {LEAST} \
-             must go into {}; give smaller --sizes, or free some space",
+             must go into {}; give smaller sizes, or free some space",
             units::bytes(most),
             "each size",
             units::bytes(space)

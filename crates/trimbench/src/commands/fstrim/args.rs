@@ -2,8 +2,11 @@
 
 use std::path::PathBuf;
 
+use bench::scenario::values::{byte_rate, path, truth};
 use clap::{ArgGroup, Args};
-use lease::Place;
+use lease::{LeaseError, Place};
+use units::section;
+use units::settings::Section;
 
 use crate::goal::{GOALS, GoalArgs};
 
@@ -54,8 +57,7 @@ pub struct FstrimArgs {
     /// Of these, trim those that /etc/fstab lists, and the root file system
     #[arg(short = 'A', long)]
     pub fstab: bool,
-    /// Trim the file systems that the first non-empty one of these files lists (separate them with
-    /// colons)
+    /// Trim what the first non-empty one of these files lists (A:B)
     #[arg(short = 'I', long, value_name = "FILES")]
     pub listed_in: Option<String>,
     /// Only file systems of these types; `no` before the list or a type excludes
@@ -63,42 +65,32 @@ pub struct FstrimArgs {
     pub types: Option<String>,
 
     /// Where to begin, in bytes of the file system
-    #[arg(short, long, value_name = "SIZE", value_parser = size, default_value = "0", hide_default_value = true)]
+    #[arg(hide_short_help = true, short, long, value_name = "SIZE", value_parser = size, default_value = "0", hide_default_value = true)]
     pub offset: u64,
     /// How much of it to look at [default: all]
-    #[arg(short, long, value_name = "SIZE", value_parser = length)]
+    #[arg(hide_short_help = true, short, long, value_name = "SIZE", value_parser = length)]
     pub length: Option<u64>,
     /// Leave free extents alone that are shorter than this
-    #[arg(short, long, value_name = "SIZE", value_parser = size, default_value = "0", hide_default_value = true)]
+    #[arg(hide_short_help = true, short, long, value_name = "SIZE", value_parser = size, default_value = "0", hide_default_value = true)]
     pub minimum: u64,
 
     #[command(flatten)]
     #[allow(missing_docs, reason = "its own say it")]
     pub goal: GoalArgs,
-    /// Trim this much each second, whatever the drive does
-    #[arg(
-        long,
-        help_heading = GOALS,
-        value_name = "RATE",
-        value_parser = rate,
-        conflicts_with_all = ["slowdown", "max_latency", "deadline"]
-    )]
-    pub rate: Option<u64>,
+    /// Set a detail, e.g. rate=1G/s; `trimbench scenarios keys fstrim` lists all
+    #[arg(long, help_heading = GOALS, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
 
-    /// Resume an interrupted trim of the same file system, or of the same part of it
+    /// Resume an interrupted trim of the same file system, or part of it
     #[arg(long)]
     pub resume: bool,
-    /// Wait for this lease first, and keep it to the end: machines that share storage trim one
-    /// after the other. A file on that storage is locked; k8s, k8s:NAME or k8s:NAMESPACE/NAME is a
-    /// Lease of Kubernetes
-    #[arg(long, value_name = "FILE|k8s")]
-    pub lease: Option<Place>,
     /// Print what would be trimmed, and stop
     #[arg(short = 'n', long)]
     pub dry_run: bool,
-    /// Write the result as JSON: the bytes trimmed, the loss of other I/O, and whether the goal was
-    /// met; to standard output for `-`
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["dry_run", "install_timer"])]
+    /// Write the result as JSON (- for standard output)
+    ///
+    /// The bytes trimmed, the loss of other I/O, and whether the goal was met.
+    #[arg(hide_short_help = true, long, value_name = "FILE", conflicts_with_all = ["dry_run", "install_timer"])]
     pub json: Option<PathBuf>,
     /// Print how much was trimmed, as fstrim does
     #[arg(short, long)]
@@ -107,25 +99,53 @@ pub struct FstrimArgs {
     #[arg(short, long, conflicts_with = "verbose")]
     pub quiet: bool,
     /// Treat a file system that can't be trimmed as no failure, and print nothing about it
-    #[arg(long)]
+    #[arg(hide_short_help = true, long)]
     pub quiet_unsupported: bool,
 
     /// Write a service and a timer of systemd that do this every week
     #[arg(long, help_heading = "Every week", conflicts_with = "resume")]
     pub install_timer: bool,
-    /// Replace an existing timer that has other options, and run trimbench from where it is: a
-    /// build folder, or a place to which other users can write
-    #[arg(long, help_heading = "Every week", requires = "install_timer")]
-    pub force: bool,
-    /// Where to write them
-    #[arg(
-        long,
-        help_heading = "Every week",
-        value_name = "DIR",
-        default_value = "/etc/systemd/system",
-        requires = "install_timer"
-    )]
-    pub unit_dir: PathBuf,
+}
+
+section! {
+    /// Details of a trim.
+    pub(crate) struct Details["fstrim", |_| ""] {
+        /// Trim this much each second, whatever the drive does, instead of a goal.
+        "rate" rate: u64 = byte_rate, shown "by the goal";
+        /// Wait for this lease first, and keep it to the end: machines that share storage trim one
+        /// after the other. A file on that storage is locked; k8s, k8s:NAME or k8s:NAMESPACE/NAME is
+        /// a Lease of Kubernetes.
+        "lease" lease: Place = lease, shown "none";
+        /// Where --install-timer writes.
+        "unit-dir" unit_dir: PathBuf = path, default "/etc/systemd/system";
+        /// Replace an existing timer that has other options, and run trimbench from where it is: a
+        /// build folder, or a place to which other users can write.
+        "replace" replace: bool = truth, default "false";
+    }
+}
+
+impl Details {
+    /// Reads the details of a trim. A rate leaves a goal nothing to decide.
+    pub(crate) fn read(args: &FstrimArgs) -> Result<Details, String> {
+        let details = Details::of(&args.set)?;
+        match (details.rate, args.goal.has_limit()) {
+            (Some(_), true) => Err(
+                "--set rate: it doesn't go with --slowdown, --max-latency or --deadline: leave out \
+                 one of them"
+                    .to_owned(),
+            ),
+            _ if (details.unit_dir.is_some() || details.replace()) && !args.install_timer => Err(
+                "--set: unit-dir and replace only do something with --install-timer: leave them out, \
+                 or add that"
+                    .to_owned(),
+            ),
+            _ => Ok(details),
+        }
+    }
+}
+
+fn lease(text: &str) -> Result<Place, String> {
+    text.parse().map_err(|why: LeaseError| why.to_string())
 }
 
 fn size(text: &str) -> Result<u64, String> {
@@ -134,13 +154,6 @@ fn size(text: &str) -> Result<u64, String> {
 
 fn length(text: &str) -> Result<u64, String> {
     match size(text)? {
-        0 => Err("must be above 0".to_owned()),
-        bytes => Ok(bytes),
-    }
-}
-
-fn rate(text: &str) -> Result<u64, String> {
-    match units::parse_byte_rate(text).map_err(|error| error.to_string())? {
         0 => Err("must be above 0".to_owned()),
         bytes => Ok(bytes),
     }

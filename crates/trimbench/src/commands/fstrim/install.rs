@@ -6,7 +6,7 @@ use lease::Place;
 use units::names::shown;
 
 use super::unit_files::{MARK, NAME, service, timer};
-use crate::commands::fstrim::args::FstrimArgs;
+use crate::commands::fstrim::args::{Details, FstrimArgs};
 use crate::console::Stream;
 use crate::exit::{Error, Exit};
 use crate::goal::GoalArgs;
@@ -17,16 +17,16 @@ use crate::systemd::{Units, absolute, own_program, refuse_control};
 const LISTED: &str = "/etc/fstab:/proc/self/mountinfo";
 
 /// Writes both, or shows them.
-pub(super) fn install(args: &FstrimArgs) -> Result<Exit, Error> {
+pub(super) fn install(args: &FstrimArgs, details: &Details) -> Result<Exit, Error> {
     if let Some(name) = &args.goal.profile {
         // Better now than every week.
         crate::card::named(name)?;
     }
     let program = own_program()?;
-    let command = command(args, &program)?;
+    let command = command(args, details, &program)?;
     let files = [
-        (path(args, "service"), service(&command)),
-        (path(args, "timer"), timer()),
+        (path(details, "service"), service(&command)),
+        (path(details, "timer"), timer()),
     ];
     if args.dry_run {
         for (path, text) in &files {
@@ -40,7 +40,7 @@ pub(super) fn install(args: &FstrimArgs) -> Result<Exit, Error> {
         program: &program,
         files: &files,
     };
-    units.write(args.force)?;
+    units.write(details.replace())?;
     let written = files.each_ref().map(|(path, _)| shown(path));
     Stream::Out.print(&format!(
         "Wrote {}.\nEvery week it runs:{}\nTo use the timer instead of the distribution's:\n  \
@@ -54,12 +54,12 @@ pub(super) fn install(args: &FstrimArgs) -> Result<Exit, Error> {
     Ok(Exit::Done)
 }
 
-fn path(args: &FstrimArgs, kind: &str) -> PathBuf {
-    args.unit_dir.join(format!("{NAME}.{kind}"))
+fn path(details: &Details, kind: &str) -> PathBuf {
+    details.unit_dir().join(format!("{NAME}.{kind}"))
 }
 
 /// Returns the command of the timer: the options that were given, with `--resume`.
-fn command(args: &FstrimArgs, program: &Path) -> Result<Vec<String>, Error> {
+fn command(args: &FstrimArgs, details: &Details, program: &Path) -> Result<Vec<String>, Error> {
     let mut words = vec![absolute(program)?, "fstrim".to_owned()];
     let mut add = |option: &str, value: String| words.push(format!("--{option}={value}"));
     match (&args.listed_in, args.all, args.fstab) {
@@ -74,18 +74,18 @@ fn command(args: &FstrimArgs, program: &Path) -> Result<Vec<String>, Error> {
         _ if args.mounts.is_empty() => add("listed-in", LISTED.to_owned()),
         _ => {}
     }
-    if let Some(rate) = args.rate {
-        add("rate", rate.to_string());
+    if let Some(rate) = details.rate {
+        add("set", format!("rate={rate}"));
     }
     if let Some(types) = &args.types {
         add("types", types.clone());
     }
-    match &args.lease {
-        Some(Place::File(file)) => add("lease", absolute(file)?),
+    match &details.lease {
+        Some(Place::File(file)) => add("set", format!("lease={}", absolute(file)?)),
         Some(Place::Kubernetes { .. }) => {
             return Err(Error::Usage(
-                "--lease k8s needs a pod's service account, which a timer of systemd does not have; \
-                 use deploy/kubernetes/fstrim.yaml, or give --lease FILE"
+                "--set lease=k8s needs a pod's service account, which a timer of systemd does not have; \
+                 use deploy/kubernetes/fstrim.yaml, or give --set lease=FILE"
                     .to_owned(),
             ));
         }
@@ -108,7 +108,7 @@ fn command(args: &FstrimArgs, program: &Path) -> Result<Vec<String>, Error> {
     };
     let goal = GoalArgs {
         // Also where it is the default, which another version may have another of.
-        slowdown: args.rate.is_none().then(|| args.goal.goal().slowdown),
+        slowdown: details.rate.is_none().then(|| args.goal.goal().slowdown),
         max_latency: args.goal.max_latency,
         deadline: args.goal.deadline,
         profile,

@@ -145,10 +145,11 @@ fn given(args: &FstrimArgs, refused: Option<Refusal>) -> Vec<String> {
         ("offset", part(args.offset)),
         ("length", args.length),
         ("minimum", part(args.minimum)),
-        ("rate", args.rate),
     ];
+    let set = args.set.iter().map(|setting| format!("--set={setting}"));
     all.into_iter()
         .filter_map(|(name, bytes)| Some(format!("--{name}={}", bytes?)))
+        .chain(set)
         .chain(args.goal.given_but(refused))
         .collect()
 }
@@ -238,8 +239,8 @@ mod tests {
     fn what_was_given_is_read_as_the_same() {
         for (words, expected) in [
             (
-                &["--offset", "4k", "--rate", "300M/s"][..],
-                &["--offset=4096", "--rate=314572800"][..],
+                &["--offset", "4k", "--set", "rate=300M/s"][..],
+                &["--offset=4096", "--set=rate=300M/s"][..],
             ),
             (
                 &["--deadline", "20m", "--slowdown", "5%", "--minimum", "1M"],

@@ -21,7 +21,7 @@ use ssd::Card;
 
 use units::names;
 
-use crate::commands::fstrim::args::FstrimArgs;
+use crate::commands::fstrim::args::{Details, FstrimArgs};
 use crate::console::Stream;
 use crate::exit::{Error, Exit};
 use crate::output::Json;
@@ -45,8 +45,9 @@ enum Came {
 
 /// Carries out the command.
 pub(crate) fn run(args: &FstrimArgs) -> Result<Exit, Error> {
+    let details = Details::read(args).map_err(Error::Usage)?;
     if args.install_timer {
-        return install::install(args);
+        return install::install(args, &details);
     }
     let card = args
         .goal
@@ -67,7 +68,7 @@ pub(crate) fn run(args: &FstrimArgs) -> Result<Exit, Error> {
         told.note("no file system that is listed can be trimmed");
     }
     let mut sums = Sums::default();
-    let place = args.lease.as_ref().filter(|_| !args.dry_run);
+    let place = details.lease.as_ref().filter(|_| !args.dry_run);
     let Some(halt) = Halt::with(stop, place, &mut |text| told.note(text))? else {
         return Ok(Exit::Interrupted);
     };
@@ -77,7 +78,7 @@ pub(crate) fn run(args: &FstrimArgs) -> Result<Exit, Error> {
         if sums.interrupted || many && is_gone(&one.path) {
             continue;
         }
-        let came = trim(one, args, card.as_ref(), &halt, &mut told);
+        let came = trim(one, args, &details, card.as_ref(), &halt, &mut told);
         sums.add(&came, args, many);
         sums.all.push(json::file_system(one, &came, args));
     }
@@ -89,7 +90,7 @@ pub(crate) fn run(args: &FstrimArgs) -> Result<Exit, Error> {
         None => sums.exit(many),
     };
     if let Some(file) = file {
-        file.write(&json::of(sums.all, &policy(args), exit))?;
+        file.write(&json::of(sums.all, &policy(args, &details), exit))?;
     }
     Ok(exit)
 }
@@ -156,8 +157,8 @@ fn listed(args: &FstrimArgs) -> Result<Vec<Selected>, Error> {
     select(files, args.types.as_deref()).map_err(|error| Error::Usage(error.to_string()))
 }
 
-fn policy(args: &FstrimArgs) -> Policy {
-    match args.rate {
+fn policy(args: &FstrimArgs, details: &Details) -> Policy {
+    match details.rate {
         Some(bytes_per_s) => Policy::Rate {
             bytes_per_s: bytes_per_s as f64,
             piece: (bytes_per_s / PIECES_PER_S).max(1),
@@ -170,12 +171,13 @@ fn policy(args: &FstrimArgs) -> Policy {
 fn trim(
     one: &Selected,
     args: &FstrimArgs,
+    details: &Details,
     card: Option<&Card>,
     halt: &Halt,
     told: &mut Told,
 ) -> Came {
     told.begin(&one.path);
-    let outcome = trimmed(one, args, card, halt, told);
+    let outcome = trimmed(one, args, details, card, halt, told);
     told.end();
     match outcome {
         Ok(None) => Came::Looked,
@@ -219,6 +221,7 @@ fn forecast(path: &Path, args: &FstrimArgs, card: Option<&Card>) -> Option<Forec
 fn trimmed(
     one: &Selected,
     args: &FstrimArgs,
+    details: &Details,
     card: Option<&Card>,
     halt: &Halt,
     told: &mut Told,
@@ -252,7 +255,7 @@ fn trimmed(
         canary_group: crate::simulated::group_beside(std::slice::from_ref(&one.path)),
         ..ThrottleOptions::default()
     };
-    let trim = Trim::new(survey, policy(args), card, &options, args.resume)?;
+    let trim = Trim::new(survey, policy(args, details), card, &options, args.resume)?;
     for warning in trim.warnings() {
         told.note(&format!("{}: {warning}", names::shown(&one.path)));
     }

@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bench::scenario::values::positive_duration;
+use bench::scenario::values::{path, positive_duration, truth};
 use clap::{Args, Subcommand};
 use reclaim::guard::Hours;
+use units::section;
 
 use crate::goal::{GoalArgs, share};
 
@@ -14,10 +15,10 @@ Examples:
   trimbench guard /data              trim what is freed there; other I/O loses
                                      at most 10 % of its throughput
   trimbench guard /data --remount    switch /data to nodiscard meanwhile
-  trimbench guard /data --max-latency 5ms --between 01:00-06:00
+  trimbench guard /data --max-latency 5ms --set between=01:00-06:00
   trimbench guard --dry-run /data    what guard would do, or why it can't
   trimbench guard status /data       what waits to be trimmed, and why
-  trimbench guard set --slowdown 30% /data
+  trimbench guard set /data slowdown=30%
   trimbench guard drain /data        trim what waits, at once
   trimbench guard stop /data
 
@@ -60,9 +61,6 @@ pub enum GuardCommand {
 /// The heading of the options for a service.
 const SERVICE: &str = "As a service";
 
-/// The heading of the options that say what waits.
-const WAITS: &str = "What waits, and for how long";
-
 /// The start of a guard.
 #[derive(Debug, Args)]
 pub struct StartArgs {
@@ -74,19 +72,9 @@ pub struct StartArgs {
     #[arg(long)]
     pub remount: bool,
 
-    /// Trim space faster that was freed longer ago than this
-    #[arg(long, help_heading = WAITS, value_name = "TIME", value_parser = positive_duration, default_value = "1h")]
-    pub max_age: Duration,
-    /// Trim faster while more than this share of the file system waits
-    #[arg(long, help_heading = WAITS, value_name = "SHARE", value_parser = share, default_value = "20%")]
-    pub most: f64,
-    /// Leave shorter runs of free space for later, up to half of --max-age; 0: none
-    /// [default: those whose trim takes longer than writing them would]
-    #[arg(long, help_heading = WAITS, value_name = "SIZE", value_parser = size_or_none)]
-    pub min_run: Option<u64>,
-    /// Trim only in these hours of the day, e.g. 01:00-06:00, unless too much waits or for too long
-    #[arg(long, help_heading = WAITS, value_name = "HOURS", value_parser = hours)]
-    pub between: Option<Hours>,
+    /// Set a detail, e.g. between=01:00-06:00; `trimbench scenarios keys guard` lists all
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
 
     #[command(flatten)]
     #[allow(missing_docs, reason = "its own say it")]
@@ -96,18 +84,42 @@ pub struct StartArgs {
     #[arg(short = 'n', long)]
     pub dry_run: bool,
     /// Print errors only
-    #[arg(short, long)]
+    #[arg(hide_short_help = true, short, long)]
     pub quiet: bool,
 
     /// Write a service of systemd that does this, and stop
     #[arg(long, help_heading = SERVICE, conflicts_with = "dry_run")]
     pub install: bool,
-    /// Replace an existing service that has other options, and run trimbench from where it is
-    #[arg(long, help_heading = SERVICE, requires = "install")]
-    pub force: bool,
-    /// Where to write it
-    #[arg(long, help_heading = SERVICE, value_name = "DIR", default_value = "/etc/systemd/system", requires = "install")]
-    pub unit_dir: PathBuf,
+}
+
+section! {
+    /// Details of a guard: what waits, and for how long.
+    pub(crate) struct Details["guard", |_| ""] {
+        /// Trim space faster that was freed longer ago than this.
+        "max-age" max_age: Duration = positive_duration, default "1h";
+        /// Trim faster while more than this share of the file system waits.
+        "most" most: f64 = share, default "20%";
+        /// Leave shorter runs of free space for later, up to half of max-age; 0: none.
+        "min-run" min_run: u64 = size_or_none,
+            shown "those whose trim takes longer than writing them would";
+        /// Trim only in these hours of the day, unless too much waits or for too long.
+        "between" between: Hours = hours, shown "all day";
+        /// Where --install writes.
+        "unit-dir" unit_dir: PathBuf = path, default "/etc/systemd/system";
+        /// Replace an existing service that has other options, and run trimbench from where it is: a
+        /// build folder, or a place to which other users can write.
+        "replace" replace: bool = truth, default "false";
+    }
+}
+
+section! {
+    /// The goal that `guard set` changes.
+    pub(crate) struct NewGoal["guard set", |_| ""] {
+        /// How much of its throughput other I/O may lose.
+        "slowdown" slowdown: f64 = share, shown "as it is";
+        /// How much longer other I/O may wait.
+        "max-latency" max_latency: Duration = positive_duration, shown "as it is";
+    }
 }
 
 /// A guarded file system.
@@ -138,12 +150,9 @@ pub struct SetArgs {
     /// The guarded file system
     #[arg(value_name = "MOUNT")]
     pub mount: PathBuf,
-    /// How much of its throughput other I/O may lose
-    #[arg(long, value_name = "SHARE", value_parser = share, required_unless_present = "max_latency")]
-    pub slowdown: Option<f64>,
-    /// How much longer other I/O may wait
-    #[arg(long, value_name = "TIME", value_parser = positive_duration)]
-    pub max_latency: Option<Duration>,
+    /// The goal, e.g. slowdown=30% or max-latency=5ms
+    #[arg(value_name = "KEY=VALUE", required = true)]
+    pub changes: Vec<String>,
 }
 
 fn hours(text: &str) -> Result<Hours, String> {

@@ -7,17 +7,17 @@ use reclaim::guard::{Event, Guard, GuardOptions, Left};
 use reclaim::throttle::ThrottleOptions;
 
 use super::messages;
-use crate::commands::guard::args::StartArgs;
+use crate::commands::guard::args::{Details, StartArgs};
 use crate::console::Stream;
 use crate::exit::{Error, Exit};
 
-pub(super) fn options(args: &StartArgs) -> GuardOptions {
+pub(super) fn options(args: &StartArgs, details: &Details) -> GuardOptions {
     GuardOptions {
         goal: args.goal.goal(),
-        most: args.most,
-        max_age: args.max_age,
-        min_run: args.min_run,
-        between: args.between,
+        most: details.most(),
+        max_age: details.max_age(),
+        min_run: details.min_run,
+        between: details.between,
         remount: args.remount,
         throttle: ThrottleOptions {
             canary_group: crate::simulated::group_beside(&args.mounts),
@@ -27,7 +27,11 @@ pub(super) fn options(args: &StartArgs) -> GuardOptions {
 }
 
 /// Guards until it is stopped.
-pub(super) fn start(args: &StartArgs, stop: &Arc<AtomicBool>) -> Result<Exit, Error> {
+pub(super) fn start(
+    args: &StartArgs,
+    details: &Details,
+    stop: &Arc<AtomicBool>,
+) -> Result<Exit, Error> {
     let card = args.goal.profile.as_deref().map(crate::card::named);
     let card = card.transpose()?;
     let print = |text: &str| Stream::Err.print(&format!("trimbench guard: {text}\n"));
@@ -38,7 +42,7 @@ pub(super) fn start(args: &StartArgs, stop: &Arc<AtomicBool>) -> Result<Exit, Er
     };
     let mut guards = Vec::new();
     for mount in &args.mounts {
-        let (guard, notes) = Guard::start(mount, options(args), card.as_ref())?;
+        let (guard, notes) = Guard::start(mount, options(args, details), card.as_ref())?;
         notes.iter().for_each(|note| say(note));
         say(&messages::begins(mount));
         guards.push(guard);

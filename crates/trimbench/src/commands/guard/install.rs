@@ -6,7 +6,7 @@ use linux::mounts::Mount;
 use storage::FileSystem;
 use units::names::shown;
 
-use crate::commands::guard::args::StartArgs;
+use crate::commands::guard::args::{Details, StartArgs};
 use crate::console::Stream;
 use crate::exit::{Error, Exit};
 use crate::goal::{GoalArgs, in_shell};
@@ -19,20 +19,20 @@ const NAME: &str = "trimbench-guard.service";
 const SERVICE: &str = include_str!("../../../../../deploy/systemd/trimbench-guard@.service");
 
 /// Writes the service, unless another is there.
-pub(super) fn install(args: &StartArgs) -> Result<Exit, Error> {
+pub(super) fn install(args: &StartArgs, details: &Details) -> Result<Exit, Error> {
     if let Some(name) = &args.goal.profile {
         crate::card::named(name)?;
     }
     let own = own_program()?;
-    let command = command(args, &own)?;
-    let files = [(args.unit_dir.join(NAME), text(args, &command)?)];
+    let command = command(args, details, &own)?;
+    let files = [(details.unit_dir().join(NAME), text(args, &command)?)];
     let units = Units {
         kind: "service",
         mark: MARK,
         program: &own,
         files: &files,
     };
-    units.write(args.force)?;
+    units.write(details.replace())?;
     Stream::Out.print(&format!(
         "Wrote {}. It runs:{}\nTo start it, now and with the machine:\n  systemctl daemon-reload\n  \
          systemctl enable --now {NAME}\n",
@@ -65,15 +65,15 @@ fn text(args: &StartArgs, command: &[String]) -> Result<String, Error> {
 }
 
 /// Returns the command of the service, with the options that were given.
-fn command(args: &StartArgs, own: &Path) -> Result<Vec<String>, Error> {
+fn command(args: &StartArgs, details: &Details, own: &Path) -> Result<Vec<String>, Error> {
     let mut words = vec![absolute(own)?, "guard".to_owned()];
-    let mut add = |option: &str, value: String| words.push(format!("--{option}={value}"));
-    add("max-age", units::duration_exact(args.max_age));
-    add("most", units::percent_exact(args.most));
-    if let Some(bytes) = args.min_run {
+    let mut add = |key: &str, value: String| words.push(format!("--set={key}={value}"));
+    add("max-age", units::duration_exact(details.max_age()));
+    add("most", units::percent_exact(details.most()));
+    if let Some(bytes) = details.min_run {
         add("min-run", bytes.to_string());
     }
-    if let Some(hours) = args.between {
+    if let Some(hours) = details.between {
         add("between", hours.to_string());
     }
     let profile = match &args.goal.profile {

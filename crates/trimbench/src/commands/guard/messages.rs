@@ -169,12 +169,12 @@ fn reasons(status: &Status) -> Vec<String> {
         (
             waits.short_bytes,
             format!(
-                "in runs below {} (--min-run), for {} (half of --max-age)",
+                "in runs below {} (min-run), for {} (half of max-age)",
                 units::bytes(trim.min_run_bytes),
                 units::seconds(half)
             ),
         ),
-        (waits.hours_bytes, "for the hours of --between".to_owned()),
+        (waits.hours_bytes, "for the hours of `between`".to_owned()),
         (
             waits.due_bytes,
             "for nothing: trimmed now, as fast as the goal allows".to_owned(),
@@ -252,8 +252,8 @@ mod tests {
         for line in [
             "  waits     1.0 MiB until it is free for 2s",
             "3.0 MiB until there are 64.0 MiB, or for 30.0 s",
-            "2.0 MiB in runs below 256 KiB (--min-run), for 5 min 00 s (half of --max-age)",
-            "4.0 MiB for the hours of --between",
+            "2.0 MiB in runs below 256 KiB (min-run), for 5 min 00 s (half of max-age)",
+            "4.0 MiB for the hours of `between`",
             "5.0 MiB for nothing: trimmed now",
         ] {
             assert!(text.contains(line), "{line}: {text}");

@@ -12,7 +12,11 @@ use pace::Work;
 use reclaim::ReclaimError;
 use reclaim::guard::{GuardError, Order, Request, intend, order, status};
 
-use crate::commands::guard::args::{GuardArgs, GuardCommand, SetArgs, StartArgs, StatusArgs};
+use units::settings::Section;
+
+use crate::commands::guard::args::{
+    Details, GuardArgs, GuardCommand, NewGoal, SetArgs, StartArgs, StatusArgs,
+};
 use crate::console::Stream;
 use crate::exit::{Error, Exit};
 use crate::signals;
@@ -29,10 +33,11 @@ pub(crate) fn run(args: &GuardArgs) -> Result<Exit, Error> {
         stop: true,
         ..Request::default()
     };
+    let details = Details::of(&args.start.set).map_err(Error::Usage)?;
     match &args.order {
-        None if args.start.install => install::install(&args.start),
-        None if args.start.dry_run => dry_run(&args.start),
-        None => begin::start(&args.start, &stop),
+        None if args.start.install => install::install(&args.start, &details),
+        None if args.start.dry_run => dry_run(&args.start, &details),
+        None => begin::start(&args.start, &details, &stop),
         Some(GuardCommand::Status(args)) => show(args),
         Some(GuardCommand::Set(args)) => set(args, &stop),
         Some(GuardCommand::Drain(args)) => {
@@ -47,8 +52,8 @@ pub(crate) fn run(args: &GuardArgs) -> Result<Exit, Error> {
 }
 
 /// Prints what guard would do.
-fn dry_run(args: &StartArgs) -> Result<Exit, Error> {
-    let options = begin::options(args);
+fn dry_run(args: &StartArgs, details: &Details) -> Result<Exit, Error> {
+    let options = begin::options(args, details);
     for mount in &args.mounts {
         let intention = intend(mount, &options)?;
         Stream::Out.print(&messages::intended(mount, &intention, &args.goal));
@@ -86,9 +91,10 @@ fn show(args: &StatusArgs) -> Result<Exit, Error> {
 }
 
 fn set(args: &SetArgs, stop: &AtomicBool) -> Result<Exit, Error> {
+    let goal = NewGoal::of(&args.changes).map_err(Error::Usage)?;
     let request = Request {
-        slowdown: args.slowdown,
-        max_latency_ms: args.max_latency.map(|max| max.as_secs_f64() * 1e3),
+        slowdown: goal.slowdown,
+        max_latency_ms: goal.max_latency.map(|max| max.as_secs_f64() * 1e3),
         ..Request::default()
     };
     order(&args.mount, &request, Order::Taken, stop)?;

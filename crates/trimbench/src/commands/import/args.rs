@@ -4,9 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bench::scenario::values::positive_duration;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use formats::Moment;
 use judge::verdict::condition::Condition;
+use units::section;
 
 use super::parsers::{at, members};
 use crate::commands::run::parsers::condition;
@@ -39,11 +40,11 @@ held.";
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ImportArgs {
-    /// Files, or folders with them, that were recorded at the same time; - for standard input
+    /// Files or folders that were recorded at the same time; - for standard input
     #[arg(value_name = "PATH", required = true)]
     pub paths: Vec<PathBuf>,
 
-    /// Write the record to FILE (compressed if it ends in .zst), for `report`, `compare` and `fit`
+    /// Write the record to FILE (.zst: compressed), for `report`, `compare`, `fit`
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 
@@ -51,33 +52,27 @@ pub struct ImportArgs {
     #[arg(long, value_name = "FORMAT", default_value = "terminal")]
     pub format: Format,
 
-    /// When the deletion began: a time after the log's first interval began (e.g. 30s), or one in
-    /// UTC (2024-06-19T05:02:34Z) [default: found by the first discards that matter]
+    /// When the deletion began, e.g. 30s or 2024-06-19T05:02:34Z
+    ///
+    /// A time after the log's first interval began, or one in UTC. By default it is found by the
+    /// first discards that matter.
     #[arg(long, value_name = "TIME", value_parser = at)]
     pub at: Option<Moment>,
 
-    /// The devices that a device consists of, e.g. md0=nvme0n1,nvme1n1; may be repeated [default:
-    /// those whose reads add up to its own]
+    /// The devices that a device consists of, e.g. md0=nvme0n1,nvme1n1
+    ///
+    /// By default those whose reads add up to its own. May be repeated.
     #[arg(long, value_name = "DEV=DEV,DEV", value_parser = members)]
     pub members: Vec<(String, Vec<String>)>,
 
-    /// The device whose reads and writes are the foreground; may be repeated [default: all that
-    /// are busy]
-    #[arg(long, value_name = "DEV")]
-    pub device: Vec<String>,
+    /// Set a detail, e.g. interval=1s; `trimbench scenarios keys import` lists all
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
 
-    /// The length of iostat's intervals where it printed no times (-t), or, with fio's logs alone,
-    /// of the record's [default: as in the logs]
-    #[arg(long, value_name = "TIME", value_parser = positive_duration)]
-    pub interval: Option<Duration>,
-
-    /// How to treat iostat's first report. It covers the time since the machine started, unless
-    /// iostat had -y [default: recognised by its figures]
-    #[arg(long, value_name = "WHAT")]
-    pub first_report: Option<FirstReport>,
-
-    /// Exit with 3 if this condition holds, as in `trimbench run`: 'stall>1s', 'p99>20ms',
-    /// 'depth<10%', 'stall(sdb)>200ms'. Exit with 1 if the log does not tell. May be repeated
+    /// Exit with 3 if this holds, as in `trimbench run`, e.g. 'stall>1s'
+    ///
+    /// Also 'p99>20ms', 'depth<10%' or 'stall(sdb)>200ms'. Exit with 1 if the log does not tell. May
+    /// be repeated.
     #[arg(long, value_name = "COND", value_parser = condition)]
     pub fail_on: Vec<Condition>,
 
@@ -86,11 +81,37 @@ pub struct ImportArgs {
     pub quiet: bool,
 }
 
+section! {
+    /// Details of logs.
+    pub(crate) struct Details["import", |_| ""] {
+        /// The devices, with commas, whose I/O is the foreground.
+        "device" device: Vec<String> = devices, shown "all that are busy";
+        /// The length of iostat's intervals where it printed no times (-t), or, with fio's logs
+        /// alone, of the record's.
+        "interval" interval: Duration = positive_duration, shown "as in the logs";
+        /// Keep or drop iostat's first report. It covers the time since the machine started, unless
+        /// iostat had -y.
+        "first-report" first_report: FirstReport = first_report, shown "recognised by its figures";
+    }
+}
+
 /// The handling of iostat's first report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum FirstReport {
-    /// It is of an interval
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FirstReport {
+    /// It is of an interval.
     Keep,
-    /// Leave it out
+    /// It is left out.
     Drop,
+}
+
+fn devices(text: &str) -> Result<Vec<String>, String> {
+    Ok(text.split(',').map(|name| name.trim().to_owned()).collect())
+}
+
+fn first_report(text: &str) -> Result<FirstReport, String> {
+    match text {
+        "keep" => Ok(FirstReport::Keep),
+        "drop" => Ok(FirstReport::Drop),
+        _ => Err(format!("'{text}' is neither keep nor drop")),
+    }
 }

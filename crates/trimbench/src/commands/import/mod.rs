@@ -14,8 +14,9 @@ use report::csv::Run;
 use report::seconds::Seconds;
 use report::terminal;
 use units::names;
+use units::settings::Section;
 
-use crate::commands::import::args::{FirstReport, ImportArgs};
+use crate::commands::import::args::{Details, FirstReport, ImportArgs};
 use crate::console::Stream;
 use crate::exit::{Error, Exit};
 use crate::output::{Output, Sink};
@@ -39,6 +40,7 @@ pub(crate) fn run(args: &ImportArgs) -> Result<Exit, Error> {
             names::shown(path)
         )));
     }
+    let details = Details::of(&args.set).map_err(Error::Usage)?;
     let mut texts = Texts::default();
     for path in &args.paths {
         texts.take(path)?;
@@ -51,8 +53,8 @@ pub(crate) fn run(args: &ImportArgs) -> Result<Exit, Error> {
             Stream::Err.print(&names::harmless(&format!("{left_out}\n")));
         }
     }
-    let material = Material::read(texts.found, args)?;
-    let record = material.record(args)?;
+    let material = Material::read(texts.found, args, &details)?;
+    let record = material.record(args, &details)?;
     verdicts::refuse_unknown_actors(&args.fail_on, &record.head)?;
     let mut verdict = verdicts::verdict(&record);
     let checked = args.fail_on.iter().map(|one| one.check(&verdict));
@@ -111,7 +113,7 @@ struct Material {
 }
 
 impl Material {
-    fn read(texts: Vec<Text>, args: &ImportArgs) -> Result<Material, Error> {
+    fn read(texts: Vec<Text>, args: &ImportArgs, details: &Details) -> Result<Material, Error> {
         let mut all = Material::default();
         let mut logs = Vec::new();
         let mut progress = Vec::new();
@@ -124,7 +126,8 @@ impl Material {
                             "{one} and {other} are both {kind}: import one at a time"
                         )));
                     }
-                    let log = iostat::Log::read(BufReader::new(text.read), &options(args));
+                    let options = options(args, details);
+                    let log = iostat::Log::read(BufReader::new(text.read), &options);
                     let log = log.map_err(|e| unfit(&text.name, e))?;
                     all.iostat = Some((text.name, log));
                 }
@@ -160,8 +163,8 @@ impl Material {
         Ok(all)
     }
 
-    fn record(self, args: &ImportArgs) -> Result<RunRecord, Error> {
-        let record = self.made(args)?;
+    fn record(self, args: &ImportArgs, details: &Details) -> Result<RunRecord, Error> {
+        let record = self.made(args, details)?;
         let end_s = record.intervals.end_s();
         let within = |at: &formats::Moment| (0.0..end_s).contains(&at.in_record(&record));
         if !args.at.as_ref().is_none_or(within) {
@@ -173,10 +176,10 @@ impl Material {
         Ok(record)
     }
 
-    fn made(self, args: &ImportArgs) -> Result<RunRecord, Error> {
-        let options = options(args);
+    fn made(self, args: &ImportArgs, details: &Details) -> Result<RunRecord, Error> {
+        let options = options(args, details);
         let Some((name, log)) = &self.iostat else {
-            self.refuse_iostats_options(args)?;
+            self.refuse_iostats_options(args, details)?;
             let record = match (self.series.is_empty(), &self.output) {
                 (true, Some(output)) => fio::totals(output),
                 (true, None) => return Err(self.notes_alone()),
@@ -200,11 +203,11 @@ impl Material {
     }
 
     /// Options that would do nothing.
-    fn refuse_iostats_options(&self, args: &ImportArgs) -> Result<(), Error> {
+    fn refuse_iostats_options(&self, args: &ImportArgs, details: &Details) -> Result<(), Error> {
         for (given, name) in [
             (!args.members.is_empty(), "--members"),
-            (!args.device.is_empty(), "--device"),
-            (args.first_report.is_some(), "--first-report"),
+            (details.device.is_some(), "--set device"),
+            (details.first_report.is_some(), "--set first-report"),
         ] {
             if given {
                 return Err(Error::Usage(format!(
@@ -217,16 +220,16 @@ impl Material {
 }
 
 /// The options of the texts, as the user gave them.
-fn options(args: &ImportArgs) -> Options {
+fn options(args: &ImportArgs, details: &Details) -> Options {
     Options {
-        interval_s: args.interval.map(|interval| interval.as_secs_f64()),
-        first: match args.first_report {
+        interval_s: details.interval.map(|interval| interval.as_secs_f64()),
+        first: match details.first_report {
             None => First::Tell,
             Some(FirstReport::Keep) => First::Keep,
             Some(FirstReport::Drop) => First::Drop,
         },
         members: args.members.clone(),
-        devices: (args.device.iter())
+        devices: (details.device.iter().flatten())
             .map(|name| name.trim_start_matches("/dev/").to_owned())
             .collect(),
         deletion: args.at,

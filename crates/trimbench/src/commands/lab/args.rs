@@ -4,8 +4,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bench::scenario::values::{positive_duration, size};
+use bench::scenario::values::{number, path, positive_duration, size, text, truth};
 use clap::{Args, Subcommand, ValueEnum};
+use units::section;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -20,8 +21,8 @@ Examples:
                                           as if its TRIM let reads through, from
                                           now on
   trimbench lab fault evo read error rate 1%
-                                          every hundredth read fails; --clear
-                                          ends it
+                                          every hundredth read fails; `lab fault
+                                          evo clear` ends it
   trimbench lab down evo                  unmounts and detaches it; its data are
                                           gone
 
@@ -38,7 +39,8 @@ that shares blocks (XFS, btrfs) all is copied at once. The copy includes the con
 
 Example:
   trimbench lab snapshot a /var/tmp/a.img
-  trimbench lab up b --profile 870-evo --size 4G --store /var/tmp/a.img --keep
+  trimbench lab up b --profile 870-evo --size 4G --store /var/tmp/a.img \
+    --set keep=true
 ";
 const CRASH: &str = "\
 After a power cut a drive holds what a flush had covered, and any part of the
@@ -53,10 +55,10 @@ It fails on a state if its exit code isn't 0. What it leaves mounted of the
 device is unmounted. The exit code is 1 if it failed on any.
 
 Example:
-  trimbench lab up a --profile 870-evo --size 256M --log a.log
+  trimbench lab up a --profile 870-evo --size 256M --set log=a.log
   mkfs.ext4 /dev/loopN, mount it, write, sync, and `trimbench lab mark a 1`
   trimbench lab down a
-  trimbench lab crash a.log --from 1 -- sh -c 'fsck.ext4 -p $TRIMBENCH_CRASH_DEVICE'";
+  trimbench lab crash a.log --set from=1 -- sh -c 'fsck.ext4 -p $TRIMBENCH_CRASH_DEVICE'";
 
 const FAULTS: &str = "\
 Faults:
@@ -83,8 +85,10 @@ Faults:
     times N                   N of them at most
   hang TIME                 the drive does nothing for so long, e.g. hang 2s
   power off                 everything fails; what wasn't flushed is lost (up
-                            --volatile-cache)
+                            --set volatile-cache=true)
   power on                  ends that
+  clear                     takes back every fault, ends a hang, and switches
+                            the power on (damaged data stay so)
 
 Without words it lists the faults that are in force.";
 
@@ -126,11 +130,8 @@ pub enum LabCommand {
         /// Which drive; several with commas, e.g. those of one power supply
         name: String,
         /// The fault
-        #[arg(value_name = "WORD", conflicts_with = "clear")]
+        #[arg(value_name = "WORD")]
         words: Vec<String>,
-        /// Take back every fault, end a hang, and switch the power on (damaged data stay so)
-        #[arg(long)]
-        clear: bool,
     },
     /// Run a command as the drive's foreground: in its cgroup
     Exec {
@@ -140,14 +141,14 @@ pub enum LabCommand {
         #[arg(value_name = "COMMAND", required = true, last = true)]
         command: Vec<OsString>,
     },
-    /// Mark a point that a workload has reached, in the drive's log (up --log)
+    /// Mark a point that a workload has reached, in the drive's log
     Mark {
         /// Which drive
         name: String,
         /// The state that has been reached, e.g. the number of a transaction
         text: String,
     },
-    /// Copy a drive's data as they are now into a new file, for `up --store FILE --keep`
+    /// Copy a drive's data as they are now into a new file
     #[command(after_help = SNAPSHOT)]
     Snapshot {
         /// Which drive
@@ -155,7 +156,7 @@ pub enum LabCommand {
         /// The new file
         file: PathBuf,
     },
-    /// Run a command on each state that a power cut may leave, from a drive's log (up --log)
+    /// Run a command on each state that a power cut may leave, from a drive's log
     #[command(after_help = CRASH)]
     Crash(CrashArgs),
     /// Take drives down: unmount, detach, forget the data
@@ -213,26 +214,11 @@ pub struct StatsArgs {
 /// Arguments of `trimbench lab crash`.
 #[derive(Debug, Args)]
 pub struct CrashArgs {
-    /// The log that `lab up --log` wrote
+    /// The log that `lab up --set log=FILE` wrote
     pub log: PathBuf,
-    /// Most states to check, spread evenly over all
-    #[arg(long, value_name = "N", default_value_t = 500)]
-    pub limit: usize,
-    /// Only power cuts after this mark
-    #[arg(long, value_name = "MARK")]
-    pub from: Option<String>,
-    /// Seed of the random choices
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub seed: u64,
-    /// Also tear writes: the drive writes units of this many bytes whole, 512 or 4096
-    #[arg(long, value_name = "BYTES", value_parser = sector)]
-    pub torn: Option<u32>,
-    /// A command that takes longer has failed
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = positive_duration)]
-    pub timeout: Duration,
-    /// A directory with room for the drive's data, twice
-    #[arg(long, value_name = "DIR", default_value = "/dev/shm")]
-    pub scratch: PathBuf,
+    /// Set a detail, e.g. limit=1000; `trimbench scenarios keys 'lab crash'` lists all
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
     /// Print the result as JSON
     #[arg(long)]
     pub json: bool,
@@ -241,11 +227,55 @@ pub struct CrashArgs {
     pub command: Vec<OsString>,
 }
 
+section! {
+    /// Details of a check of crash states.
+    pub(crate) struct CrashDetails["lab crash", |_| ""] {
+        /// Only power cuts after this mark.
+        "from" from: String = text, shown "from the log's begin";
+        /// Most states to check, spread evenly over all.
+        "limit" limit: u64 = number, default "500";
+        /// Seed of the random choices.
+        "seed" seed: u64 = number, default "1";
+        /// Also tear writes: the drive writes units of this many bytes whole, 512 or 4096.
+        "torn" torn: u32 = sector, shown "writes are whole";
+        /// A command that takes longer has failed.
+        "timeout" timeout: Duration = positive_duration, default "60s";
+        /// A directory with room for the drive's data, twice.
+        "scratch" scratch: PathBuf = path, default "/dev/shm";
+    }
+}
+
+section! {
+    /// Details of a drive.
+    pub(crate) struct DriveDetails["lab up", |_| ""] {
+        /// All of it counts as written, as on a drive that was filled once; it reads as a pattern
+        /// and takes no memory.
+        "premapped" premapped: bool = truth, default "false";
+        /// A power cut loses what wasn't flushed.
+        "volatile-cache" volatile_cache: bool = truth, default "false";
+        /// Size of its sectors, 512 or 4096.
+        "sector-size" sector_bytes: u32 = sector, default "512";
+        /// The kernel looks for partitions on it, as losetup's option does.
+        "partscan" partscan: bool = truth, default "false";
+        /// Take requests over io_uring if the kernel has FUSE over it (Linux 6.14).
+        "io-uring" io_uring: bool = truth, default "true";
+        /// Use the data that --store holds, of an earlier drive.
+        "keep" keep: bool = truth, default "false";
+        /// Log every write, discard and flush in this new file, for `lab crash`.
+        "log" log: PathBuf = path, shown "none";
+        /// Largest size of the log; then writes fail.
+        "log-limit" log_limit: u64 = size, default "1G";
+        /// Most data that it keeps; writes beyond fail. In memory at most what is free and not
+        /// promised to another drive.
+        "store-limit" store_limit: u64 = size, shown "half of that; in a file, what fits";
+    }
+}
+
 fn sector(text: &str) -> Result<u32, String> {
     match text {
         "512" => Ok(512),
         "4096" | "4k" => Ok(4096),
-        _ => Err("it is 512 or 4096".to_owned()),
+        _ => Err(format!("'{text}': give 512 or 4096")),
     }
 }
 
@@ -284,63 +314,35 @@ pub enum ProfilesCommand {
 pub struct UpArgs {
     /// The drive's new name
     pub name: String,
-    /// The drive that it behaves like: a name that `trimbench lab profiles` lists, or a part of
-    /// one. Or a file of your own (its name has a slash or ends in .toml)
+    /// The drive that it behaves like: one of `lab profiles`, or a file
+    ///
+    /// A part of a profile's name is enough. A file's name has a slash or ends in .toml.
     #[arg(long, value_name = "PROFILE|FILE")]
     pub profile: String,
     /// Its size; memory or disk space is taken only for what is written
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub size: u64,
-    /// Change a figure of the profile, e.g. a=2ms; may be repeated
-    #[arg(long, value_name = "KEY=VALUE")]
-    pub set: Vec<String>,
-    /// Stretch its time: how many times slower than the profile it is. Needed where the drive is
-    /// faster than this machine; divide measured times by N
+    /// Stretch its time: how many times slower than the profile it is
+    ///
+    /// Needed where the drive is faster than this machine; divide measured times by N. Below 1 it
+    /// is faster than the profile: with 0.1, an experiment that takes hours there is over in minutes.
     #[arg(long, value_name = "N", default_value_t = 1.0)]
     pub slower: f64,
-    /// Compress its time: how many times faster than the profile it is. An experiment that takes
-    /// hours there is over in minutes; multiply measured times by N
-    #[arg(long, value_name = "N", conflicts_with = "slower")]
-    pub faster: Option<f64>,
-    /// All of it counts as written, as on a drive that was filled once; it reads as a pattern and
-    /// takes no memory
-    #[arg(long)]
-    pub premapped: bool,
-    /// A power cut loses what wasn't flushed
-    #[arg(long)]
-    pub volatile_cache: bool,
-    /// Keep the data in this file instead of in memory; it is emptied first, unless --keep
+    /// Change a figure, e.g. a=2ms, or set a detail, e.g. premapped=true
+    ///
+    /// `trimbench scenarios keys 'lab up'` lists all. May be repeated.
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Keep the data in this file instead of in memory; it is emptied first
     #[arg(long, value_name = "FILE")]
     pub store: Option<PathBuf>,
-    /// Use the data that --store holds, of an earlier drive
-    #[arg(long, requires = "store")]
-    pub keep: bool,
     /// Empty --store also if it holds something that isn't a drive's data
     #[arg(long, requires = "store")]
     pub force: bool,
-    /// Size of its sectors, 512 or 4096
-    #[arg(long, value_name = "BYTES", default_value = "512", value_parser = sector)]
-    pub sector_size: u32,
-    /// Let the kernel look for partitions on it, as losetup's option does
-    #[arg(long)]
-    pub partscan: bool,
-    /// Take requests from /dev/fuse, even if the kernel has FUSE over io_uring (Linux 6.14)
-    #[arg(long)]
-    pub no_io_uring: bool,
-    /// Log every write, discard and flush in this new file, for `lab crash`
-    #[arg(long, value_name = "FILE")]
-    pub log: Option<PathBuf>,
-    /// Largest size of the log; then writes fail
-    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = size, requires = "log")]
-    pub log_limit: u64,
-    /// Most data that it keeps; writes beyond fail. In memory at most what is free and not promised
-    /// to another drive [default: half of that; in a file, what fits]
-    #[arg(long, value_name = "SIZE", value_parser = size)]
-    pub store_limit: Option<u64>,
-    /// Make a file system on it (without discards, so a drive that is --premapped stays so)
+    /// Make a file system on it, without discards
     #[arg(long)]
     pub fs: Option<FsArg>,
-    /// Mount it here; a directory that is missing is made, and removed with the drive
+    /// Mount it here; a missing directory is made, and removed with the drive
     #[arg(long, value_name = "DIR", requires = "fs")]
     pub mount: Option<PathBuf>,
     /// Options of the mount, e.g. discard

@@ -4,9 +4,10 @@ use ::lab::LabError;
 use ::lab::crash::{Check, Outcome, Recorded, check, states};
 use serde_json::json;
 use units::names;
+use units::settings::Section;
 
 use super::show;
-use crate::commands::lab::args::CrashArgs;
+use crate::commands::lab::args::{CrashArgs, CrashDetails};
 use crate::console::Stream;
 use crate::exit::{Error, Exit};
 use crate::signals;
@@ -18,10 +19,12 @@ const SHOWN: usize = 5;
 pub(super) fn crash(args: &CrashArgs) -> Result<Exit, Error> {
     // An exit code of 1 would be that of a state that failed.
     let not_begun = |error: LabError| Error::Usage(error.to_string());
+    let details = CrashDetails::of(&args.set).map_err(Error::Usage)?;
     let log = Recorded::open(&args.log).map_err(not_begun)?;
-    let torn = args.torn.unwrap_or(log.sector);
-    let from = args.from.as_deref();
-    let all = states(&log.records, from, args.torn, args.limit, args.seed);
+    let torn = details.torn.unwrap_or(log.sector);
+    let from = details.from.as_deref();
+    let limit = usize::try_from(details.limit()).unwrap_or(usize::MAX);
+    let all = states(&log.records, from, details.torn, limit, details.seed());
     if all.is_empty() {
         return Err(Error::Usage(format!(
             "{} has no crash states{}",
@@ -37,8 +40,8 @@ pub(super) fn crash(args: &CrashArgs) -> Result<Exit, Error> {
     ));
     let how = Check {
         command: args.command.clone(),
-        timeout: args.timeout,
-        scratch: args.scratch.clone(),
+        timeout: details.timeout(),
+        scratch: details.scratch(),
         unit: torn,
     };
     let stop = signals::stop_flag().map_err(|e| Error::Usage(e.to_string()))?;

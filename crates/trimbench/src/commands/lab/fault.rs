@@ -10,29 +10,24 @@ use crate::exit::Error;
 
 /// Adds a fault, takes all back, or lists them, on each of these drives, e.g. `a,b`. The power of
 /// several drives goes within about a millisecond.
-pub(super) fn fault(lab: &Lab, names: &str, words: &[String], clear: bool) -> Result<(), Error> {
+pub(super) fn fault(lab: &Lab, names: &str, words: &[String]) -> Result<(), Error> {
     let names: Vec<&str> = names.split(',').collect();
     // Nothing happens to one where another doesn't exist.
     for name in names.iter().filter(|_| names.len() > 1) {
         lab.stats(name)?;
     }
-    names
-        .into_iter()
-        .try_for_each(|name| on(lab, name, words, clear))
+    names.into_iter().try_for_each(|name| on(lab, name, words))
 }
 
-fn on(lab: &Lab, name: &str, words: &[String], clear: bool) -> Result<(), Error> {
-    if clear {
-        lab.clear_faults(name)?;
-    }
+fn on(lab: &Lab, name: &str, words: &[String]) -> Result<(), Error> {
     // Each word may come by itself, or all as one argument.
     let text = words.join(" ");
     match text.split_whitespace().collect::<Vec<_>>()[..] {
-        [] if clear => {}
         [] => {
             let faults = show::faults(&lab.stats(name)?);
             Stream::Out.print(&faults.iter().map(|f| format!("{f}\n")).collect::<String>());
         }
+        ["clear"] => lab.clear_faults(name)?,
         ["hang", span] => lab.hang(name, length(span)?)?,
         ["power", "off"] => lab.cut_power(name)?,
         ["power", "on"] => lab.restore_power(name)?,

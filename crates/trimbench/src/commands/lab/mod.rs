@@ -50,7 +50,7 @@ pub(crate) fn run(args: LabArgs) -> Result<Exit, Error> {
         }
         LabCommand::Stats(args) => stats::stats(&lab, &args)?,
         LabCommand::Set { name, changes } => lab.set(&name, &changes)?,
-        LabCommand::Fault { name, words, clear } => fault::fault(&lab, &name, &words, clear)?,
+        LabCommand::Fault { name, words } => fault::fault(&lab, &name, &words)?,
         LabCommand::Exec { name, command } => {
             let Some((program, arguments)) = command.split_first() else {
                 return Err(Error::Usage("there is no command to run".to_owned()));

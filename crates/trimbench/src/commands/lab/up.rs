@@ -4,12 +4,15 @@ use std::path::PathBuf;
 
 use ::lab::{Fs, Info, Lab, LabError, Launcher, Spec};
 
+use ssd::{Card, CardError};
 use units::names;
+use units::settings::Section;
+use units::typed::hint;
 use units::{GIB, MIB};
 
 use super::near::near;
 use super::{card, show};
-use crate::commands::lab::args::{FsArg, UpArgs};
+use crate::commands::lab::args::{DriveDetails, FsArg, UpArgs};
 use crate::console::Stream;
 use crate::exit::Error;
 
@@ -20,10 +23,11 @@ const SMALLEST_RUN: u64 = GIB + 64 * MIB;
 /// person.
 pub(super) fn up(lab: &Lab, args: &UpArgs) -> Result<(), Error> {
     let spec = spec(args)?;
+    let limited = spec.store_limit_bytes;
     let info = lab.up(&spec, &launcher()?)?;
     Stream::Err.print(&next(lab, &info));
     let mut notes = lab.notes(&info.spec.name).unwrap_or_default();
-    notes.extend(room(lab, &info, args));
+    notes.extend(room(lab, &info, limited));
     let stats = lab.stats(&info.spec.name).ok();
     let transport = stats.and_then(|stats| stats.transport);
     notes.extend(transport.map(|transport| format!("requests come through {transport}")));
@@ -51,33 +55,23 @@ fn launcher() -> Result<Launcher, Error> {
 
 fn spec(args: &UpArgs) -> Result<Spec, Error> {
     let card = card::named(&args.profile)?;
-    let card = args.set.iter().try_fold(card, |card, change| {
-        card.with(change)
-            .map_err(|e| Error::Usage(format!("--set {change}: {e}")))
-    })?;
+    let (details, card) = set(&args.set, card)?;
     let absolute = |path: &PathBuf| {
         std::path::absolute(path).map_err(|e| Error::Usage(format!("{}: {e}", names::shown(path))))
     };
     let mut spec = Spec::new(&args.name, &card, args.size);
-    spec.premapped = args.premapped;
-    spec.volatile_cache = args.volatile_cache;
+    spec.premapped = details.premapped();
+    spec.volatile_cache = details.volatile_cache();
     spec.store = args.store.as_ref().map(absolute).transpose()?;
-    spec.store_limit_bytes = args.store_limit;
-    spec.keep = args.keep;
+    spec.store_limit_bytes = details.store_limit;
+    spec.keep = details.keep();
     spec.force = args.force;
-    spec.sector_bytes = args.sector_size;
-    spec.partscan = args.partscan;
-    spec.io_uring = !args.no_io_uring;
-    spec.log = args.log.as_ref().map(absolute).transpose()?;
-    spec.log_limit_bytes = args.log_limit;
-    spec.slower = match args.faster {
-        Some(times) if times > 0.0 => 1.0 / times,
-        Some(times) => {
-            let why = format!("--faster {times}: it is more than 0, e.g. 10");
-            return Err(Error::Usage(why));
-        }
-        None => args.slower,
-    };
+    spec.sector_bytes = details.sector_bytes();
+    spec.partscan = details.partscan();
+    spec.io_uring = details.io_uring();
+    spec.log = details.log.as_ref().map(absolute).transpose()?;
+    spec.log_limit_bytes = details.log_limit();
+    spec.slower = args.slower;
     spec.fs = args.fs.map(|fs| match fs {
         FsArg::Ext4 => Fs::Ext4,
         FsArg::Xfs => Fs::Xfs,
@@ -92,23 +86,47 @@ fn spec(args: &UpArgs) -> Result<Spec, Error> {
     Ok(spec)
 }
 
+/// Reads the settings: details of the drive, and figures of its card.
+fn set(settings: &[String], mut card: Card) -> Result<(DriveDetails, Card), Error> {
+    let key = |setting: &str| match setting.split_once('=') {
+        Some((key, _)) => key.trim().to_owned(),
+        None => setting.to_owned(),
+    };
+    let is_detail = |setting: &String| {
+        let key = key(setting);
+        DriveDetails::KEYS.iter().any(|own| own.name == key)
+    };
+    let (details, figures): (Vec<String>, Vec<String>) =
+        settings.iter().cloned().partition(is_detail);
+    for figure in figures {
+        card = card.with(&figure).map_err(|why| {
+            let near = match why {
+                CardError::UnknownKey { nearest: None, .. } => DriveDetails::near(&key(&figure)),
+                _ => None,
+            };
+            Error::Usage(format!("--set {figure}: {why}{}", hint(&near)))
+        })?;
+    }
+    Ok((DriveDetails::of(&details).map_err(Error::Usage)?, card))
+}
+
 /// Returns a warning if the drive can't keep as much data as its size; otherwise `None`.
-fn room(lab: &Lab, info: &Info, args: &UpArgs) -> Option<String> {
+fn room(lab: &Lab, info: &Info, limited: Option<u64>) -> Option<String> {
     let spec = &info.spec;
     let most = units::bytes(lab.room(spec)?);
     let others = lab.names().map_or(0, |names| names.len().saturating_sub(1));
-    let hint = match (&spec.store, args.store_limit) {
+    let hint = match (&spec.store, limited) {
         (None, None) if others > 0 => format!(
             "half of the memory that is free and that no other drive may take ({} up). Take drives \
-             down, or give --store-limit or --store FILE",
+             down, or give --set store-limit=SIZE or --store FILE",
             units::counted(others as u64, "other drive")
         ),
         (None, None) => {
-            "half of the free memory. --store-limit sets another limit, --store FILE keeps \
+            "half of the free memory. --set store-limit=SIZE sets another limit, --store FILE keeps \
                          the data on a disk"
                 .to_owned()
         }
-        (None, Some(_)) => "its --store-limit. --store FILE keeps the data on a disk".to_owned(),
+        (None, Some(_)) => "its store-limit. --store FILE keeps the data on a disk".to_owned(),
         (Some(_), _) => "its limit, or all the space there is".to_owned(),
     };
     let size = units::bytes(spec.size_bytes);

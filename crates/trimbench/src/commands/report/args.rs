@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use bench::scenario::values::low;
 use clap::Args;
 
 use crate::record_output::Format;
@@ -45,15 +44,13 @@ pub struct ReportArgs {
     #[arg(long, value_name = "DIR")]
     pub svg: Option<PathBuf>,
 
-    /// An interval counts as stalled below this share of the baseline [default: the run's own
-    /// setting, or 50%]
-    #[arg(long, value_name = "SHARE", value_parser = low)]
-    pub low: Option<f64>,
-
-    /// Of runs on a slowed drive of `trimbench lab` (up --slower): give all times and rates as those
-    /// of the drive it stands for
-    #[arg(long)]
-    pub as_drive: bool,
+    /// Set low=SHARE, or as-drive=true; `trimbench scenarios keys report`
+    ///
+    /// An interval counts as stalled below `low` of the baseline [default: each run's own setting, or
+    /// 50%]. `as-drive` is for runs on a slowed drive of `trimbench lab`; runs on other
+    /// drives stay as they are.
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
 
     /// Print only the verdict's sentence
     #[arg(long, short, conflicts_with = "format")]

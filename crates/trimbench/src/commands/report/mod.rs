@@ -6,10 +6,12 @@ use std::collections::HashSet;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use bench::scenario::Judging;
 use judge::JudgeOptions;
 use report::csv::Run;
 use report::terminal::Style;
 use units::names;
+use units::settings::Section;
 
 use crate::commands::report::args::ReportArgs;
 use crate::console::{self, Stream};
@@ -22,6 +24,7 @@ use crate::verdicts;
 
 /// Carries out the command. One record that can't be read doesn't keep the others back.
 pub(crate) fn run(args: &ReportArgs) -> Result<Exit, Error> {
+    let judging = Judging::of(&args.set).map_err(Error::Usage)?;
     let several = args.runs.len() > 1;
     let mut to = Destination::of(args)?;
     if let Some(directory) = &args.svg {
@@ -35,7 +38,7 @@ pub(crate) fn run(args: &ReportArgs) -> Result<Exit, Error> {
         let shown = to
             .refuse_itself(path)
             .and_then(|()| input::read(path))
-            .and_then(|input| match args.as_drive {
+            .and_then(|input| match judging.as_drive() {
                 true => input.in_drives_time(),
                 false => Ok(input),
             })
@@ -45,7 +48,7 @@ pub(crate) fn run(args: &ReportArgs) -> Result<Exit, Error> {
                     (true, 0) => Run::First(&input.name),
                     (true, _) => Run::Next(&input.name),
                 };
-                show(args, &input, run, &name, &mut to)
+                show(args, judging.low, &input, run, &name, &mut to)
             });
         match shown {
             Ok(()) => written += 1,
@@ -61,12 +64,13 @@ pub(crate) fn run(args: &ReportArgs) -> Result<Exit, Error> {
 
 fn show(
     args: &ReportArgs,
+    low: Option<f64>,
     input: &Input,
     run: Run<'_>,
     name: &str,
     to: &mut Destination,
 ) -> Result<(), Error> {
-    let verdict = match args.low {
+    let verdict = match low {
         Some(low) => verdicts::verdict_with(&input.record, &JudgeOptions { low }),
         None => verdicts::verdict(&input.record),
     };

@@ -1,10 +1,13 @@
-//! The options of `trimbench rm`: rm's, slowrm's, and the goal for other I/O.
+//! The options of `trimbench rm`: rm's, and the goal for other I/O.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
+use bench::scenario::values::{duration, size, truth};
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{ArgAction, Args, ValueEnum};
+use units::section;
+use units::settings::Section;
 
 use crate::goal::{GOALS, GoalArgs};
 
@@ -18,7 +21,7 @@ Examples:
                                           loses more
   trimbench rm -r /data/old --dry-run     what it would free, and how
   trimbench rm --resume /data             go on with what was interrupted there
-  trimbench rm --resume --all             go on with all that this user has left
+  trimbench rm --resume=all               go on with all that this user has left
 
 What is named is first renamed, directories whole, into a directory
 .trimbench-trash-* beside it, and freed from there: whatever ends it early,
@@ -57,7 +60,7 @@ pub struct RmArgs {
     /// Ask once before removing more than three, or recursively
     #[arg(short = 'I', overrides_with_all = ["force", "each", "interactive"])]
     pub once: bool,
-    /// When to ask: never, once (-I) or always (-i; if WHEN is left out)
+    /// When to ask: never, once (-I) or always (-i, the default)
     #[arg(
         long,
         value_name = "WHEN",
@@ -73,11 +76,14 @@ pub struct RmArgs {
     /// Remove empty directories
     #[arg(short, long)]
     pub dir: bool,
-    /// Stay on the file system of each argument, and out of everything mounted in it
+    /// Stay on the file system of each argument
+    ///
+    /// It stays out of everything that is mounted in it.
     #[arg(short = 'x', long)]
     pub one_file_system: bool,
     /// Don't remove / (the default); with `all`, nor an argument on another device than its parent
     #[arg(
+        hide_short_help = true,
         long,
         value_name = "all",
         num_args = 0..=1,
@@ -88,7 +94,7 @@ pub struct RmArgs {
     )]
     pub preserve_root: Option<Preserve>,
     /// Treat / as any other directory
-    #[arg(long, overrides_with = "preserve_root")]
+    #[arg(hide_short_help = true, long, overrides_with = "preserve_root")]
     pub no_preserve_root: bool,
     /// Print each name that was removed
     #[arg(short, long, action = ArgAction::SetTrue)]
@@ -97,57 +103,33 @@ pub struct RmArgs {
     #[command(flatten)]
     #[allow(missing_docs, reason = "its own say it")]
     pub goal: GoalArgs,
-    /// Free this much at once and then sleep, whatever the drive does, as slowrm; a plain number is
-    /// in MiB. Where no discards are sent, all is freed at once
-    #[arg(
-        short,
-        long,
-        help_heading = GOALS,
-        value_name = "SIZE",
-        value_parser = chunk,
-        conflicts_with_all = ["slowdown", "max_latency", "deadline"]
-    )]
-    pub chunk: Option<u64>,
-    /// How long to sleep after each --chunk; a plain number is in seconds [default: 100ms]
-    #[arg(
-        short,
-        long,
-        help_heading = GOALS,
-        value_name = "TIME",
-        value_parser = sleep,
-        conflicts_with_all = ["slowdown", "max_latency", "deadline"]
-    )]
-    pub sleep: Option<Duration>,
-    /// As --chunk, and force no commit after each chunk
-    #[arg(
-        short = 'S',
-        long,
-        help_heading = GOALS,
-        conflicts_with_all = ["slowdown", "max_latency", "deadline"]
-    )]
-    pub skip_fsync: bool,
+    /// Set a detail, e.g. chunk=128M; `trimbench scenarios keys rm` lists all
+    #[arg(long, help_heading = GOALS, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
 
-    /// Remove in place: an interrupted removal is half-deleted in sight, and can't be resumed
-    #[arg(long)]
-    pub no_trash: bool,
-    /// Resume interrupted removals in DIR [default: the current directory]
+    /// Resume interrupted removals in DIR, or `all` that this user has left
+    ///
+    /// Without DIR: in the current directory. A directory named all is ./all.
     #[arg(
         long,
-        value_name = "DIR",
+        value_name = "DIR|all",
         num_args = 0..=1,
         default_missing_value = ".",
-        conflicts_with_all = ["paths", "dry_run", "no_trash", "each", "once", "interactive"]
+        conflicts_with_all = ["paths", "dry_run", "each", "once", "interactive"]
     )]
     pub resume: Option<PathBuf>,
-    /// With --resume: wherever this user has left any
-    #[arg(long, requires = "resume")]
-    pub all: bool,
     /// Print what would be done, and stop
     #[arg(long)]
     pub dry_run: bool,
-    /// Write the result as JSON: the bytes freed, the loss of other I/O, and whether the goal was
-    /// met; to standard output for `-`
-    #[arg(long, value_name = "FILE", conflicts_with = "dry_run")]
+    /// Write the result as JSON (- for standard output)
+    ///
+    /// The bytes freed, the loss of other I/O, and whether the goal was met.
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_name = "FILE",
+        conflicts_with = "dry_run"
+    )]
     pub json: Option<PathBuf>,
     /// Print errors only
     #[arg(short, long, conflicts_with = "verbose")]
@@ -177,37 +159,42 @@ pub enum Preserve {
     All,
 }
 
-/// slowrm counts in megabytes.
-fn chunk(text: &str) -> Result<u64, String> {
-    let bytes = match text.parse::<u64>() {
-        Ok(mib) => mib.checked_mul(1 << 20).ok_or("too much")?,
-        Err(_) => units::parse_size(text).map_err(|error| error.to_string())?,
-    };
-    match bytes {
-        0 => Err("must be above 0".to_owned()),
-        bytes => Ok(bytes),
+section! {
+    /// Details of a removal. Any of the first three frees in fixed steps, whatever the drive does,
+    /// as slowrm; where no discards are sent, all is freed at once.
+    pub(crate) struct Details["rm", |_| ""] {
+        /// Fixed steps instead of a goal: free this much at once, then sleep.
+        "chunk" chunk: u64 = size, default "128M";
+        /// Fixed steps instead of a goal: how long to sleep after each.
+        "sleep" sleep: Duration = duration, default "100ms";
+        /// Force a commit after each piece; false: fixed steps without.
+        "fsync" fsync: bool = truth, default "true";
+        /// Rename into a trash first; false: an interrupted removal is half-deleted in sight, and
+        /// can't be resumed.
+        "trash" trash: bool = truth, default "true";
     }
 }
 
-/// slowrm counts in seconds.
-fn sleep(text: &str) -> Result<Duration, String> {
-    match text.parse::<f64>() {
-        Ok(seconds) => Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string()),
-        Err(_) => units::parse_duration(text).map_err(|error| error.to_string()),
+impl Details {
+    /// Reads the details of a removal. Fixed steps leave a goal nothing to decide.
+    pub(crate) fn read(args: &RmArgs) -> Result<Details, String> {
+        let details = Details::of(&args.set)?;
+        let given = details.given();
+        let fixed = given.iter().find(|key| **key != "trash");
+        match (fixed, args.goal.has_limit(), details.trash()) {
+            (Some(key), true, _) => Err(format!(
+                "--set {key}: fixed steps don't go with --slowdown, --max-latency or --deadline: \
+                 leave out one of them"
+            )),
+            (_, _, false) if args.resume.is_some() => {
+                Err("--set trash=false: --resume goes on in a trash; leave it out".to_owned())
+            }
+            _ => Ok(details),
+        }
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn plain_numbers_are_slowrms() {
-        assert_eq!(chunk("128"), Ok(128 << 20));
-        assert_eq!(chunk("64k"), Ok(64 << 10));
-        assert!(chunk("0").is_err());
-        assert_eq!(sleep("0.1"), Ok(Duration::from_millis(100)));
-        assert_eq!(sleep("20ms"), Ok(Duration::from_millis(20)));
-        assert!(sleep("-1").is_err());
+    /// Whether it frees in fixed steps.
+    pub(crate) fn is_fixed(&self) -> bool {
+        self.given().iter().any(|key| *key != "trash")
     }
 }

@@ -10,19 +10,17 @@ use std::ffi::OsString;
 use std::fs;
 use std::io::IsTerminal;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use linux::files::directory_of;
 use pace::{Policy, Refusal, Work};
 use reclaim::throttle::ThrottleOptions;
 use reclaim::{Asking, Options, Outcome, PacedReclaimers, PreserveRoot, Where};
 use ssd::Card;
-use units::duration_exact;
 use units::names::{quoted, shown};
 
-use crate::commands::rm::args::{Interactive, Preserve, RmArgs};
+use crate::commands::rm::args::{Details, Interactive, Preserve, RmArgs};
 use crate::console::Stream;
 use crate::exit::{Error, Exit};
 use crate::filled::Watched;
@@ -30,25 +28,19 @@ use crate::output::Json;
 use crate::{goal, interference, signals};
 use messages::Told;
 
-/// slowrm's.
-const CHUNK: u64 = 128 << 20;
-const SLEEP: Duration = Duration::from_millis(100);
-
 /// Carries out the command.
 pub(crate) fn run(args: &RmArgs) -> Result<Exit, Error> {
-    if args.all && args.resume.is_none() {
-        return Err(Error::Usage("--all: goes with --resume".into()));
-    }
+    let details = Details::read(args).map_err(Error::Usage)?;
     let card = args
         .goal
         .profile
         .as_deref()
         .map(crate::card::named)
         .transpose()?;
-    let policy = policy(args);
+    let policy = policy(args, &details);
     let stop = signals::stop_flag()
         .map_err(|error| Error::Usage(format!("signals can't be caught: {error}")))?;
-    let options = options(args);
+    let options = options(args, &details);
     if asks_once(args) && !ask::once(args.paths.len(), args.recursive, &stop) {
         return Ok(match stop.load(Ordering::Relaxed) {
             true => Exit::Interrupted,
@@ -56,11 +48,11 @@ pub(crate) fn run(args: &RmArgs) -> Result<Exit, Error> {
         });
     }
     let file = args.json.as_deref().map(Json::open).transpose()?;
-    let places = args.paths.iter().chain(&args.resume).cloned();
-    let places: Vec<_> = places.collect();
+    let places = places(args);
     crate::simulated::refuse_full(&places)?;
     let stores = Watched::under(&places);
-    let mut reclaimers = PacedReclaimers::new(policy, card.as_ref(), throttle_options(args));
+    let mut reclaimers =
+        PacedReclaimers::new(policy, card.as_ref(), throttle_options(args, &details));
     // The JSON has standard output to itself.
     let verbose = match file.as_ref().is_some_and(Json::is_standard) {
         true => Stream::Err,
@@ -87,7 +79,7 @@ pub(crate) fn run(args: &RmArgs) -> Result<Exit, Error> {
     }
     let outcome = match &args.resume {
         Some(directory) => {
-            let place = match args.all {
+            let place = match directory.as_os_str() == ALL {
                 true => Where::All,
                 false => Where::Directory(directory.clone()),
             };
@@ -126,6 +118,15 @@ pub(crate) fn dash_hint(words: impl Iterator<Item = OsString>) -> Option<String>
     ))
 }
 
+/// The directory of `--resume` that stands for everything of this user.
+const ALL: &str = "all";
+
+/// The paths that were named.
+fn places(args: &RmArgs) -> Vec<PathBuf> {
+    let resume = args.resume.iter().filter(|path| path.as_os_str() != ALL);
+    args.paths.iter().chain(resume).cloned().collect()
+}
+
 /// Prints what a dry run leaves unknown of the goal; refuses what the card excludes.
 fn goal_foreseen(
     args: &RmArgs,
@@ -145,26 +146,25 @@ fn goal_foreseen(
     Ok(())
 }
 
-fn throttle_options(args: &RmArgs) -> ThrottleOptions {
-    let paths = args.paths.iter().chain(&args.resume).cloned();
+fn throttle_options(args: &RmArgs, details: &Details) -> ThrottleOptions {
     ThrottleOptions {
-        canary_group: crate::simulated::group_beside(&paths.collect::<Vec<_>>()),
-        skip_commits: args.skip_fsync,
+        canary_group: crate::simulated::group_beside(&places(args)),
+        skip_commits: !details.fsync(),
         ..ThrottleOptions::default()
     }
 }
 
-fn policy(args: &RmArgs) -> Policy {
-    if args.chunk.is_some() || args.sleep.is_some() || args.skip_fsync {
-        return Policy::Fixed {
-            chunk: args.chunk.unwrap_or(CHUNK),
-            sleep: args.sleep.unwrap_or(SLEEP),
-        };
+fn policy(args: &RmArgs, details: &Details) -> Policy {
+    match details.is_fixed() {
+        true => Policy::Fixed {
+            chunk: details.chunk(),
+            sleep: details.sleep(),
+        },
+        false => Policy::Adaptive(args.goal.goal()),
     }
-    Policy::Adaptive(args.goal.goal())
 }
 
-fn options(args: &RmArgs) -> Options {
+fn options(args: &RmArgs, details: &Details) -> Options {
     let terminal = args.presume_input_tty || std::io::stdin().is_terminal();
     let asking = match () {
         () if args.each || args.interactive == Some(Interactive::Always) => Asking::Always,
@@ -184,7 +184,7 @@ fn options(args: &RmArgs) -> Options {
             _ => PreserveRoot::Yes,
         },
         asking,
-        trash: !args.no_trash,
+        trash: details.trash(),
     }
 }
 
@@ -241,16 +241,15 @@ fn end(outcome: &Outcome, args: &RmArgs) -> Exit {
 /// with what can be met instead.
 fn given(args: &RmArgs, refused: Option<Refusal>) -> Vec<String> {
     let mut words = args.goal.given_but(refused);
-    let chunk = args.chunk.map(goal::size_exact);
-    words.extend(chunk.map(|size| format!("--chunk={size}")));
-    let sleep = args.sleep.map(duration_exact);
-    words.extend(sleep.map(|time| format!("--sleep={time}")));
-    words.extend(args.skip_fsync.then(|| "--skip-fsync".to_owned()));
+    let set = args.set.iter().map(|setting| format!("--set={setting}"));
+    words.extend(set);
     words
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use clap::Parser;
 
     use super::*;
@@ -276,12 +275,8 @@ mod tests {
                 &["--deadline=90s", "--profile=my card.toml"],
             ),
             (
-                &["--chunk", "128", "--sleep", "0.1", "-S"],
-                &["--chunk=128M", "--sleep=100ms", "--skip-fsync"],
-            ),
-            (
-                &["--chunk", "513B", "--sleep", "0"],
-                &["--chunk=513B", "--sleep=0ns"],
+                &["--set", "chunk=128M", "--set", "fsync=false"],
+                &["--set=chunk=128M", "--set=fsync=false"],
             ),
             (&[], &[]),
         ] {

@@ -5,13 +5,12 @@ mod intentions;
 mod marks;
 pub(crate) mod parsers;
 mod planning;
-#[cfg(test)]
-mod tests;
 mod waits;
 
 use std::path::PathBuf;
 
 use bench::plan::{Place, Trigger};
+use bench::scenario::Counters;
 use bench::{BenchError, Claimed, Outcome, Survey, Warning};
 use judge::Verdict;
 use record::EndReason;
@@ -60,11 +59,14 @@ pub(crate) fn run(args: RunArgs) -> Result<Exit, Error> {
     }
     let mut survey = simulated::joined(Survey::of(&place)?, args.output.dry_run);
     // Given back when the run is over.
-    let counters = match args.counters.enable_counters && !args.output.dry_run {
+    let general = &asked.scenario.general;
+    let enable = general.counters() == Counters::Enable;
+    let counters = match enable && !args.output.dry_run {
         true => survey.enable_counters()?,
         false => Vec::new(),
     };
-    if args.output.as_drive {
+    let as_drive = asked.scenario.judging.as_drive();
+    if as_drive {
         verdicts::has_drives_time(&survey.devices)?;
     }
     let plan = planning::plan(&asked, &args, &survey)?;
@@ -105,7 +107,7 @@ pub(crate) fn run(args: RunArgs) -> Result<Exit, Error> {
         guard.restore().map_err(BenchError::from)?;
     }
     let Outcome { mut record, error } = outcome?;
-    if args.output.as_drive {
+    if as_drive {
         record = verdicts::in_drives_time(record)?;
     }
 

@@ -13,6 +13,12 @@ pub struct ScenariosArgs {
 /// The commands for scenarios.
 #[derive(Debug, Subcommand)]
 pub enum ScenariosCommand {
+    /// List the keys of scenarios and of every `--set`, each with its default
+    Keys {
+        /// Only those whose command, name or meaning has this, e.g. deletion
+        #[arg(value_name = "PATTERN")]
+        pattern: Option<String>,
+    },
     /// Print a scenario's file
     Show {
         /// Which

@@ -1,6 +1,7 @@
 //! `trimbench scenarios`.
 
 pub(crate) mod args;
+mod keys;
 
 use bench::scenario;
 
@@ -12,6 +13,9 @@ use crate::exit::{Error, Exit};
 pub(crate) fn run(args: &ScenariosArgs) -> Result<Exit, Error> {
     match &args.command {
         None => Stream::Out.print(&list()?),
+        Some(ScenariosCommand::Keys { pattern }) => {
+            Stream::Out.print(&keys::list(pattern.as_deref())?);
+        }
         Some(ScenariosCommand::Show { name }) => {
             Stream::Out.print(scenario::by_name(name)?.text);
         }

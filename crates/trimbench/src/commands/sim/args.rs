@@ -10,7 +10,7 @@ Examples:
                                           one run, and its verdict
   trimbench sim compare --profile vertex-2 --workload spill
                                           every policy beside the others
-  trimbench sim compare --policy-file mine.toml --set readers=32
+  trimbench sim compare --policy all,mine.toml --set readers=32
                                           your own beside them
   trimbench sim run --like run.jsonl --policy adaptive
                                           a recorded deletion, done otherwise
@@ -38,7 +38,7 @@ pub enum SimCommand {
     ///
     /// A stopped sweep continues where it was. A shard is a part of it, for another machine.
     /// --shard names it, or the environment does: SLURM_ARRAY_TASK_ID and SLURM_ARRAY_TASK_COUNT,
-    /// or JOB_COMPLETION_INDEX with --shards.
+    /// or JOB_COMPLETION_INDEX with --shard N.
     Sweep(SweepArgs),
     /// Put the files of all shards of a sweep together
     Merge(MergeArgs),
@@ -60,10 +60,6 @@ pub struct Common {
     /// Change a setting, or a parameter of the policy; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
-
-    /// Policies of your own: a file with a [[policy]] for each
-    #[arg(long, value_name = "FILE")]
-    pub policy_file: Option<PathBuf>,
 }
 
 /// Arguments of `trimbench sim run`.
@@ -73,8 +69,10 @@ pub struct RunArgs {
     #[command(flatten)]
     pub common: Common,
 
-    /// The policy: one of `trimbench sim list`, or one of --policy-file
-    #[arg(long, value_name = "NAME", default_value = "ext4-online")]
+    /// The policy: one of `trimbench sim list`, or a file with one of your own
+    ///
+    /// FILE.toml:NAME is one of several in a file, which has a [[policy]] for each.
+    #[arg(long, value_name = "NAME|FILE", default_value = "ext4-online")]
     pub policy: String,
 
     /// Repeat a recorded run: its drive as fitted, its deletion as its discards show it, and its
@@ -98,13 +96,9 @@ pub struct CompareArgs {
     #[command(flatten)]
     pub common: Common,
 
-    /// Only these policies
-    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    /// Only these policies, those of a file, or `all` of `trimbench sim list` [default: all]
+    #[arg(long, value_name = "NAME|FILE,…", value_delimiter = ',')]
     pub policy: Vec<String>,
-
-    /// Runs at once [default: one for each processor]
-    #[arg(long, value_name = "N", value_parser = jobs)]
-    pub jobs: Option<usize>,
 
     /// Write the figures to FILE as JSON (- for standard output)
     #[arg(long, value_name = "FILE")]
@@ -122,22 +116,9 @@ pub struct SweepArgs {
     #[arg(long, value_name = "FILE")]
     pub output: PathBuf,
 
-    /// When all runs are done, write them as a table to FILE as Apache Parquet; of a shard I/N to
-    /// FILE.I-of-N
-    #[arg(long, value_name = "FILE")]
-    pub parquet: Option<PathBuf>,
-
-    /// Run only the I-th of N parts
-    #[arg(long, value_name = "I/N")]
+    /// Run only the I-th of N parts; of N alone, the one that the environment names
+    #[arg(long, value_name = "I/N|N")]
     pub shard: Option<String>,
-
-    /// Of this many parts, run the one that the environment names
-    #[arg(long, value_name = "N", conflicts_with = "shard", value_parser = jobs)]
-    pub shards: Option<usize>,
-
-    /// Runs at once [default: one for each processor]
-    #[arg(long, value_name = "N", value_parser = jobs)]
-    pub jobs: Option<usize>,
 
     /// Only print how many runs there are, and of which shard
     #[arg(long)]
@@ -151,18 +132,7 @@ pub struct MergeArgs {
     #[arg(value_name = "FILE", required = true)]
     pub shards: Vec<PathBuf>,
 
-    /// Write all lines, in order, to FILE
+    /// Write all lines, in order, to FILE; as a table (Apache Parquet) if it ends in .parquet
     #[arg(long, value_name = "FILE")]
     pub output: PathBuf,
-
-    /// Write them as a table to FILE as Apache Parquet, too
-    #[arg(long, value_name = "FILE")]
-    pub parquet: Option<PathBuf>,
-}
-
-fn jobs(text: &str) -> Result<usize, String> {
-    let count: Option<usize> = text.parse().ok();
-    count
-        .filter(|n| (1..=1_000_000).contains(n))
-        .ok_or_else(|| "give a whole number from 1 to 1000000".to_owned())
 }

@@ -7,7 +7,7 @@ mod setup;
 mod sweep;
 mod table;
 
-use ::sim::{Outcome, Setup, SimError};
+use ::sim::{Outcome, PolicyKind, Setup, SimError, WorkloadKind};
 use serde_json::json;
 
 use crate::commands::sim::args::{CompareArgs, RunArgs, SimArgs, SimCommand};
@@ -34,8 +34,7 @@ pub(crate) fn run(args: &SimArgs) -> Result<Exit, Error> {
 }
 
 fn one(args: &RunArgs) -> Result<Exit, Error> {
-    let own = setup::own_policies(&args.common)?;
-    let policy = setup::policy(&args.policy, &own)?;
+    let policy = setup::policy(&args.policy)?;
     let mut simulated = match &args.like {
         Some(path) => like::setup(path, &args.common, policy)?,
         None => setup::of(&args.common, policy)?,
@@ -68,8 +67,7 @@ fn one(args: &RunArgs) -> Result<Exit, Error> {
 }
 
 fn compare(args: &CompareArgs) -> Result<Exit, Error> {
-    let own = setup::own_policies(&args.common)?;
-    let policies = setup::policies(&args.policy, own)?;
+    let policies = setup::policies(&args.policy)?;
     let mut setups = Vec::new();
     for policy in policies {
         let mut simulated = setup::of(&args.common, policy)?;
@@ -81,7 +79,7 @@ fn compare(args: &CompareArgs) -> Result<Exit, Error> {
     let mut outcomes = Vec::new();
     let mut error = None;
     let count = setups.len();
-    ::sim::in_order(&setups, threads(args.jobs), ::sim::run, |at, result| {
+    ::sim::in_order(&setups, threads(), ::sim::run, |at, result| {
         let done = format!("\r{} of {count} policies", at + 1);
         if Stream::Err.is_terminal() {
             Stream::Err.print(&done);
@@ -126,9 +124,15 @@ fn row(setup: &Setup, outcome: &Outcome, front: Option<bool>) -> serde_json::Val
     })
 }
 
-/// So many runs at once.
-fn threads(jobs: Option<usize>) -> usize {
-    jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
+/// Runs at once: one for each processor that this process may use.
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// The usual settings, as JSON.
+pub(crate) fn usual() -> serde_json::Value {
+    let drives = setup::drives("ideal").unwrap_or_else(|_| unreachable!("it is shipped"));
+    Setup::new(drives, PolicyKind::Ext4Online, WorkloadKind::DropFile).describe()
 }
 
 fn failed(error: SimError) -> Error {

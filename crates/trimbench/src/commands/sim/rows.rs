@@ -141,7 +141,7 @@ impl Table {
         match self.file.is(lines) {
             false => Ok(()),
             true => Err(Error::Usage(format!(
-                "--parquet: {} is the file of the lines; give another one",
+                "--output {}: it is one of the files to merge; give another one",
                 names::shown(lines)
             ))),
         }

@@ -36,42 +36,66 @@ fn stack(name: &str, text: &str) -> Result<Drives, Error> {
         .map_err(|error| Error::Usage(format!("{}: {error}", names::shown(name))))
 }
 
-/// The policies of --policy-file.
-pub(super) fn own_policies(common: &Common) -> Result<Vec<Named>, Error> {
-    let Some(path) = &common.policy_file else {
-        return Ok(Vec::new());
-    };
-    let usage = |why: String| Error::Usage(format!("{}: {why}", names::shown(path)));
-    let text = std::fs::read_to_string(path)
+/// The policies of a file, if the name is that of one.
+fn of_file(name: &str) -> Result<Option<Vec<Named>>, Error> {
+    if !name.contains('/') && !name.ends_with(".toml") {
+        return Ok(None);
+    }
+    let usage = |why: String| Error::Usage(format!("{}: {why}", names::shown(name)));
+    let text = std::fs::read_to_string(name)
         .map_err(|error| usage(format!("can't be read: {error}; give a file of policies")))?;
-    ::sim::policies(&text).map_err(|error| usage(error.to_string()))
+    let all = ::sim::policies(&text).map_err(|error| usage(error.to_string()))?;
+    Ok(Some(all))
 }
 
-/// The policy of a name: one's own before those there are.
-pub(super) fn policy(name: &str, own: &[Named]) -> Result<Named, Error> {
-    if let Some(named) = own.iter().find(|named| named.name == name) {
-        return Ok(named.clone());
+/// The policy of a name: one of those there are, or one in a file.
+pub(super) fn policy(name: &str) -> Result<Named, Error> {
+    let (file, own) = match name.rsplit_once(".toml:") {
+        Some((stem, own)) => (format!("{stem}.toml"), Some(own)),
+        None => (name.to_owned(), None),
+    };
+    let Some(all) = of_file(&file)? else {
+        return PolicyKind::named(name)
+            .map(Named::from)
+            .ok_or_else(|| unknown(name, PolicyKind::ALL.iter().map(|kind| kind.name())));
+    };
+    match (own, &all[..]) {
+        (None, [one]) => Ok(one.clone()),
+        (None, _) => Err(Error::Usage(format!(
+            "--policy {file}: there are {} policies in it; name one, as in {file}:{}",
+            all.len(),
+            all.first().map_or("NAME", |first| &first.name)
+        ))),
+        (Some(own), _) => {
+            let named = all.iter().find(|named| named.name == own);
+            let names = all.iter().map(|named| named.name.as_str());
+            named.cloned().ok_or_else(|| unknown(own, names))
+        }
     }
-    PolicyKind::named(name).map(Named::from).ok_or_else(|| {
-        let names = PolicyKind::ALL.iter().map(|kind| kind.name());
-        let near = nearest(
-            name,
-            names.chain(own.iter().map(|named| named.name.as_str())),
-        );
-        Error::Usage(format!(
-            "there is no policy '{name}'{} (`trimbench sim list` lists them)",
-            hint(&near)
-        ))
-    })
 }
 
-/// Those that are named; else all, and one's own.
-pub(super) fn policies(names: &[String], own: Vec<Named>) -> Result<Vec<Named>, Error> {
+fn unknown<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Error {
+    Error::Usage(format!(
+        "there is no policy '{name}'{} (`trimbench sim list` lists them)",
+        hint(&nearest(name, names))
+    ))
+}
+
+/// Those that are named, alone or by their file; else all.
+pub(super) fn policies(names: &[String]) -> Result<Vec<Named>, Error> {
+    let all = || PolicyKind::ALL.into_iter().map(Named::from);
     if names.is_empty() {
-        let all = PolicyKind::ALL.into_iter().map(Named::from);
-        return Ok(all.chain(own).collect());
+        return Ok(all().collect());
     }
-    names.iter().map(|name| policy(name, &own)).collect()
+    let mut policies = Vec::new();
+    for name in names {
+        match of_file(name)? {
+            Some(own) => policies.extend(own),
+            None if name == "all" => policies.extend(all()),
+            None => policies.push(policy(name)?),
+        }
+    }
+    Ok(policies)
 }
 
 /// The setup of a policy.

@@ -24,29 +24,24 @@ pub(super) fn run(args: &SweepArgs) -> Result<Exit, Error> {
     let grid = Grid::parse(&text, drives).map_err(|error| usage(error.to_string()))?;
     let shard = shard(args)?;
     let path = file_of(&args.output, shard);
-    let table = args.parquet.as_deref().map(|file| file_of(file, shard));
     let cells = shard.cells(grid.len());
     if args.dry_run {
         Stream::Out.print(&format!(
             "{} runs, of which shard {shard} has {}; they would go to {}\n",
             grid.len(),
             cells.len(),
-            files(&path, table.as_deref())
+            names::shown(&path)
         ));
         return Ok(Exit::Done);
     }
-    let opened = table.as_deref().map(Table::open).transpose()?;
     let (mut file, done) = open(&path, &grid, shard)?;
-    if let Some(table) = &opened {
-        table.is_not(&path)?;
-    }
     let stop = signals::stop_flag().map_err(|error| Error::Setting(error.to_string()))?;
     let left = &cells[done..];
     let total = cells.len();
     let mut failed = None;
     ::sim::in_order(
         left,
-        threads(args.jobs),
+        threads(),
         |&cell| grid.line(cell),
         |at, line| {
             // A line is written whole or cut off by the next start.
@@ -69,25 +64,8 @@ pub(super) fn run(args: &SweepArgs) -> Result<Exit, Error> {
         path: path.clone(),
         source,
     })?;
-    if let Some(opened) = opened {
-        let lines = std::fs::read_to_string(&path).map_err(|source| Error::OutputOpen {
-            path: path.clone(),
-            source,
-        })?;
-        opened.write(&lines)?;
-    }
-    let files = files(&path, table.as_deref());
-    Stream::Out.print(&format!("{total} runs in {files}\n"));
+    Stream::Out.print(&format!("{total} runs in {}\n", names::shown(&path)));
     Ok(Exit::Done)
-}
-
-/// The files of the lines and of the table, to be shown.
-fn files(lines: &Path, table: Option<&Path>) -> String {
-    let lines = names::shown(lines);
-    match table {
-        Some(table) => format!("{lines} and {}", names::shown(table)),
-        None => lines.to_string(),
-    }
 }
 
 fn progress(done: usize, total: usize) {
@@ -102,11 +80,21 @@ fn progress(done: usize, total: usize) {
 
 /// The shard that the options or the environment name.
 fn shard(args: &SweepArgs) -> Result<Shard, Error> {
-    if let Some(text) = &args.shard {
-        return text
-            .parse()
-            .map_err(|why| Error::Usage(format!("--shard: {why}")));
-    }
+    let wrong = |why: String| Error::Usage(format!("--shard: {why}"));
+    let asked = match &args.shard {
+        Some(text) if text.contains('/') => {
+            return text.parse().map_err(|why: String| wrong(why));
+        }
+        Some(text) => {
+            let count = text
+                .parse()
+                .ok()
+                .filter(|count| (1..=1_000_000).contains(count));
+            let wrong = || wrong(format!("'{text}': give I/N, or a whole number from 1"));
+            Some(count.ok_or_else(wrong)?)
+        }
+        None => None,
+    };
     let number = |name: &str| -> Option<usize> { std::env::var(name).ok()?.trim().parse().ok() };
     let slurm = number("SLURM_ARRAY_TASK_ID").map(|id| {
         let first = number("SLURM_ARRAY_TASK_MIN").unwrap_or(0);
@@ -117,18 +105,18 @@ fn shard(args: &SweepArgs) -> Result<Shard, Error> {
     });
     let job = number("JOB_COMPLETION_INDEX").map(|index| (index + 1, None));
     let Some((index, count)) = slurm.or(job) else {
-        return match args.shards {
+        return match asked {
             None | Some(1) => Ok(Shard::WHOLE),
             Some(_) => Err(Error::Usage(
-                "--shards: nothing says which one this is; give --shard I/N, or set \
+                "--shard: nothing says which one this is; give --shard I/N, or set \
                  SLURM_ARRAY_TASK_ID or JOB_COMPLETION_INDEX"
                     .to_owned(),
             )),
         };
     };
-    let count = args.shards.or(count).ok_or_else(|| {
+    let count = asked.or(count).ok_or_else(|| {
         Error::Usage(
-            "the environment names a shard, but not of how many: give --shards N".to_owned(),
+            "the environment names a shard, but not of how many: give --shard N".to_owned(),
         )
     })?;
     Shard::new(index, count).ok_or_else(|| {
@@ -183,10 +171,10 @@ fn open(path: &Path, grid: &Grid, shard: Shard) -> Result<(File, usize), Error> 
 
 /// Puts shards together.
 pub(super) fn merge(args: &MergeArgs) -> Result<Exit, Error> {
-    let table = args.parquet.as_deref().map(Table::open).transpose()?;
+    let is_table = args.output.extension().is_some_and(|it| it == "parquet");
+    let table = is_table.then(|| Table::open(&args.output)).transpose()?;
     if let Some(table) = &table {
-        let mut lines = args.shards.iter().chain([&args.output]);
-        lines.try_for_each(|path| table.is_not(path))?;
+        args.shards.iter().try_for_each(|path| table.is_not(path))?;
     }
     let mut merger = Merger::new();
     for path in &args.shards {
@@ -198,16 +186,15 @@ pub(super) fn merge(args: &MergeArgs) -> Result<Exit, Error> {
     let text = merger
         .finish()
         .map_err(|why| Error::Usage(why.to_string()))?;
-    let written = std::fs::write(&args.output, &text);
-    written.map_err(|source| Error::OutputWrite {
-        path: args.output.clone(),
-        source,
-    })?;
-    if let Some(table) = table {
-        table.write(&text)?;
+    match table {
+        Some(table) => table.write(&text)?,
+        None => std::fs::write(&args.output, &text).map_err(|source| Error::OutputWrite {
+            path: args.output.clone(),
+            source,
+        })?,
     }
     let runs = text.lines().count();
-    let files = files(&args.output, args.parquet.as_deref());
-    Stream::Out.print(&format!("{runs} runs in {files}\n"));
+    let file = names::shown(&args.output);
+    Stream::Out.print(&format!("{runs} runs in {file}\n"));
     Ok(Exit::Done)
 }

@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use ::suite::Step;
-use bench::scenario::values::size;
-use clap::{ArgGroup, Args, Subcommand, value_parser};
+use bench::scenario::values::{path, size, whole};
+use clap::{ArgGroup, Args, Subcommand, ValueEnum};
+use units::section;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -17,7 +18,7 @@ Examples:
                                           two drives as RAID 0
   trimbench suite /dev/sdX --destroy-data --dry-run
                                           how long, and how much it writes
-  trimbench suite report suite.jsonl --html suite.html
+  trimbench suite report suite.jsonl --format html --output suite.html
                                           what was measured, again
   trimbench suite compare old.jsonl new.jsonl
                                           two drives, or two kernels
@@ -43,27 +44,18 @@ pub struct SuiteArgs {
     /// A block device, with --destroy-data
     #[arg(value_name = "DEVICE", conflicts_with_all = ["on_file", "lab"])]
     pub device: Option<PathBuf>,
-    /// Run on two block devices as RAID 0, with --destroy-data: by md; where there is no md, by
-    /// btrfs itself and without other file systems
-    #[arg(long, value_names = ["DEVICE", "DEVICE"], num_args = 2, conflicts_with_all = ["on_file", "lab"])]
+    /// Run on two block devices as RAID 0, with --destroy-data
+    ///
+    /// By md; where there is no md, by btrfs itself and without other file systems.
+    #[arg(hide_short_help = true, long, value_names = ["DEVICE", "DEVICE"], num_args = 2, conflicts_with_all = ["on_file", "lab"])]
     pub raid0: Option<Vec<PathBuf>>,
-    /// Run on a file of this size, as a loop device; it is removed with the suite
+    /// Run on a file of this size, as a loop device
     #[arg(long, value_name = "SIZE", value_parser = size, conflicts_with = "lab")]
     pub on_file: Option<u64>,
-    /// The directory of --on-file's file
-    #[arg(long, value_name = "DIR", default_value = ".", requires = "on_file")]
-    pub dir: PathBuf,
-    /// Run on a simulated drive: one that `trimbench lab profiles` lists, or a device card of your
-    /// own
+    /// Run on a simulated drive of `lab profiles`, or of a device card
+
     #[arg(long, value_name = "PROFILE")]
     pub lab: Option<String>,
-    /// Size of --lab's drive; only data that are there take memory
-    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "16G", requires = "lab")]
-    pub lab_size: u64,
-    /// Stretch the time of --lab's drive: how many times slower than the profile it is
-    #[arg(long, value_name = "N", value_parser = times, default_value = "1", requires = "lab")]
-    pub lab_slower: f64,
-
     /// Cells to go through [default: all usual ones]
     #[arg(
         long,
@@ -72,9 +64,11 @@ pub struct SuiteArgs {
         value_delimiter = ','
     )]
     pub cells: Vec<String>,
-    /// Steps to do besides mkfs: create, rm-each, rm, rm-trimbench, fstrim, fstrim-trimbench, run,
-    /// run-rm-trimbench, run-fstrim [default: all of these that apply to a cell]. Only by
-    /// name: engines (reads by engine), mmap-writeback and msync-writeback (of a mapped file)
+    /// Steps to do besides mkfs [default: all that apply to a cell]
+    ///
+    /// create, rm-each, rm, rm-trimbench, fstrim, fstrim-trimbench, run, run-rm-trimbench,
+    /// run-fstrim. Only by name: engines (reads by engine), mmap-writeback and msync-writeback (of a
+    /// mapped file).
     #[arg(
         long,
         help_heading = "What is done",
@@ -86,67 +80,76 @@ pub struct SuiteArgs {
     /// Fewer cells, smaller files, two rounds, short runs
     #[arg(long, help_heading = "What is done")]
     pub quick: bool,
-    /// Rounds; cells take turns [default: 3, with --quick 2]
-    #[arg(long, help_heading = "What is done", value_name = "N", value_parser = value_parser!(u32).range(1..=100))]
-    pub repeats: Option<u32>,
-    /// Files of each cell [default: 64]
-    #[arg(long, help_heading = "What is done", value_name = "N", value_parser = value_parser!(u32).range(1..=10_000))]
-    pub files: Option<u32>,
-    /// Bytes of all files of a cell [default: an eighth of the device, at most 8G, with --quick
-    /// 512M]
-    #[arg(long, help_heading = "What is done", value_name = "SIZE", value_parser = size)]
-    pub size: Option<u64>,
-    /// Files that are written at once [default: 8]
-    #[arg(long, help_heading = "What is done", value_name = "N", value_parser = value_parser!(u32).range(1..=256))]
-    pub writers: Option<u32>,
-    /// Print what would be done, how long it would take and how much it would write, and stop
+    /// Set a detail, e.g. size=1G; `trimbench scenarios keys suite` lists all
+    #[arg(long, help_heading = "What is done", value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Print what would be done, its time and its writes, and stop
     #[arg(long, help_heading = "What is done")]
     pub dry_run: bool,
 
     /// Yes, all data on the DEVICE may be destroyed; of --raid0, on both
-    #[arg(long, help_heading = "Raw device", requires = "raw")]
-    pub destroy_data: bool,
-    /// Go on although the device carries this (as the refusal names it); may be repeated
     #[arg(
+        hide_short_help = true,
         long,
         help_heading = "Raw device",
-        value_name = "NAME",
+        requires = "raw"
+    )]
+    pub destroy_data: bool,
+    /// Also if it carries a file system or other known data
+    #[arg(
+        hide_short_help = true,
+        long,
+        help_heading = "Raw device",
         requires = "destroy_data"
     )]
-    pub overwrite_signature: Vec<String>,
+    pub force: bool,
 
     /// Keep a line for each finished step in FILE, and go on from there
     #[arg(
+        hide_short_help = true,
         long,
         help_heading = "Output",
         value_name = "FILE",
         default_value = "trimbench-suite.jsonl"
     )]
     pub output: PathBuf,
-    /// Files to write beside the tables.
-    #[command(flatten)]
-    pub shown: ShownArgs,
 }
 
-/// Forms of the results.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Output")]
-pub struct ShownArgs {
-    /// Write the results as JSON to FILE (- for standard output, instead of the tables)
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
-    /// Write the tables as Markdown to FILE
-    #[arg(long, value_name = "FILE")]
-    pub markdown: Option<PathBuf>,
-    /// Write tables and charts as a page to FILE
-    #[arg(long, value_name = "FILE")]
-    pub html: Option<PathBuf>,
-    /// Write every figure of every cell and round as a row to FILE, as Apache Parquet
-    #[arg(long, value_name = "FILE")]
-    pub parquet: Option<PathBuf>,
-    /// Write the charts as SVG to FILE
-    #[arg(long, value_name = "FILE")]
-    pub svg: Option<PathBuf>,
+section! {
+    /// Details of a suite.
+    pub(crate) struct Details["suite", |_| ""] {
+        /// Bytes of all files of a cell.
+        "size" size: u64 = size, shown "an eighth of the device, at most 8G, with --quick 512M";
+        /// Files of each cell.
+        "files" files: u32 = |text| whole(text, 1, 10_000), shown "64";
+        /// Rounds; cells take turns.
+        "repeats" repeats: u32 = |text| whole(text, 1, 100), shown "3, with --quick 2";
+        /// Files that are written at once.
+        "writers" writers: u32 = |text| whole(text, 1, 256), shown "8";
+        /// The directory of --on-file's file.
+        "dir" dir: PathBuf = path, default ".";
+        /// Size of --lab's drive; only data that are there take memory.
+        "lab-size" lab_size: u64 = size, default "16G";
+        /// How many times slower than the profile --lab's drive is.
+        "lab-slower" lab_slower: f64 = times, default "1";
+    }
+}
+
+/// A form of a suite's results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum SuiteFormat {
+    /// Tables
+    Terminal,
+    /// Tables for an issue or a blog
+    Markdown,
+    /// All of it
+    Json,
+    /// A page with tables and charts
+    Html,
+    /// The charts
+    Svg,
+    /// A row for every figure of every cell and round, as Apache Parquet
+    Parquet,
 }
 
 /// Uses of suites that were measured.
@@ -156,9 +159,12 @@ pub enum SuiteCommand {
     Report {
         /// The file of --output
         file: PathBuf,
-        /// Files to write beside the tables.
-        #[command(flatten)]
-        shown: ShownArgs,
+        /// How to show it
+        #[arg(long, value_name = "FORMAT", default_value = "terminal")]
+        format: SuiteFormat,
+        /// Write to FILE instead of to standard output (-)
+        #[arg(long, value_name = "FILE")]
+        output: Option<PathBuf>,
     },
     /// Show how two suites differ, and how certain that is
     Compare {

@@ -15,21 +15,24 @@ use ::suite::{
 };
 use storage::making::Kind;
 use units::names::shown as shown_path;
+use units::settings::Section;
 
-use crate::commands::suite::args::{SuiteArgs, SuiteCommand};
+use crate::commands::suite::args::{Details, SuiteArgs, SuiteCommand};
 use crate::console::Stream;
 use crate::exit::{Error, Exit};
 use crate::output::Output;
 use crate::{card, signals, simulated};
 use progress::Progress;
-use shown::Shown;
 
 /// Carries out the command.
 pub(crate) fn run(args: &SuiteArgs) -> Result<Exit, Error> {
     match &args.command {
-        Some(SuiteCommand::Report { file, shown }) => {
-            let shown = Shown::open(shown)?;
-            shown.write(&Log::read(file)?)?;
+        Some(SuiteCommand::Report {
+            file,
+            format,
+            output,
+        }) => {
+            shown::write(&Log::read(file)?, *format, output.as_deref())?;
             Ok(Exit::Done)
         }
         Some(SuiteCommand::Compare {
@@ -42,8 +45,8 @@ pub(crate) fn run(args: &SuiteArgs) -> Result<Exit, Error> {
 }
 
 fn measured(args: &SuiteArgs) -> Result<Exit, Error> {
-    crate::output::refuse_dry(args.dry_run, "--json", args.shown.json.as_deref())?;
-    let target = target(args)?;
+    let details = details(args)?;
+    let target = target(args, &details)?;
     let mut selection = select(&args.cells, args.quick, Kind::available)?;
     if !rustix::process::geteuid().is_root() {
         return Err(Error::Usage(
@@ -57,14 +60,13 @@ fn measured(args: &SuiteArgs) -> Result<Exit, Error> {
         selection.notes.push(raid0.note());
     }
     let discards_per_s = target.discards_per_s();
-    let (head, plan) = head(args, &selection, drive, discards_per_s)?;
+    let (head, plan) = head(args, &details, &selection, drive, discards_per_s)?;
     selection.notes.extend(plan.too_fast(discards_per_s));
     if args.dry_run {
         intentions(&plan, &selection, &head, Stream::Out);
         return Ok(Exit::Done);
     }
-    let shown = Shown::open(&args.shown)?;
-    let people = shown.people();
+    let people = Stream::Out;
     let stop = signals::stop_flag()
         .map_err(|error| Error::Usage(format!("signals can't be caught: {error}")))?;
     let (mut writer, log) = Writer::open(&args.output, &head)?;
@@ -86,9 +88,9 @@ fn measured(args: &SuiteArgs) -> Result<Exit, Error> {
     let results = Results::of(&log);
     let interrupted = stop.load(Ordering::Relaxed);
     // Whatever ended it, what was measured is shown.
-    let written = shown.write(&log);
     people.print(&format!(
-        "\nEach step is in {}; `trimbench suite report` shows it again.\n",
+        "\n{}\nEach step is in {}; `trimbench suite report` shows it again, also as a page.\n",
+        shown::tables(&log),
         shown_path(&args.output)
     ));
     match ended {
@@ -100,10 +102,8 @@ fn measured(args: &SuiteArgs) -> Result<Exit, Error> {
             Ok(Exit::Interrupted)
         }
         Err(error) => Err(error.into()),
-        Ok(()) => written.map(|()| match results.has_failures() {
-            true => Exit::Failed,
-            false => Exit::Done,
-        }),
+        Ok(()) if results.has_failures() => Ok(Exit::Failed),
+        Ok(()) => Ok(Exit::Done),
     }
 }
 
@@ -136,24 +136,51 @@ fn programs() -> Result<Programs, String> {
     })
 }
 
-fn target(args: &SuiteArgs) -> Result<Target, Error> {
+/// The details, each of which does something.
+fn details(args: &SuiteArgs) -> Result<Details, Error> {
+    let details = Details::of(&args.set).map_err(Error::Usage)?;
+    let in_lab = details.lab_size.is_some() || details.lab_slower.is_some();
+    for (given, on, key, option) in [
+        (
+            details.dir.is_some(),
+            args.on_file.is_some(),
+            "dir",
+            "--on-file",
+        ),
+        (
+            in_lab,
+            args.lab.is_some(),
+            "lab-size and lab-slower",
+            "--lab",
+        ),
+    ] {
+        if given && !on {
+            return Err(Error::Usage(format!(
+                "--set: {key} only does something with {option}: leave it out, or add that"
+            )));
+        }
+    }
+    Ok(details)
+}
+
+fn target(args: &SuiteArgs, details: &Details) -> Result<Target, Error> {
     if let Some(paths) = &args.raid0 {
         return raid0(paths, args);
     }
     match (&args.device, args.on_file, &args.lab) {
         (Some(path), _, _) if args.destroy_data => Ok(Target::Device {
             path: path.clone(),
-            overwrite: args.overwrite_signature.clone(),
+            force: args.force,
         }),
         (Some(path), _, _) => Err(unconfirmed(&shown_path(path))),
         (None, Some(size_bytes), _) => Ok(Target::File {
-            directory: args.dir.clone(),
+            directory: details.dir(),
             size_bytes: size_bytes / units::MIB * units::MIB,
         }),
         (None, None, Some(profile)) => Ok(Target::Lab {
             card: Box::new(card::named(profile)?),
-            size_bytes: args.lab_size / units::MIB * units::MIB,
-            slower: args.lab_slower,
+            size_bytes: details.lab_size() / units::MIB * units::MIB,
+            slower: details.lab_slower(),
             lab: simulated::here(),
         }),
         (None, None, None) => Err(Error::Usage(
@@ -170,7 +197,7 @@ fn raid0(paths: &[PathBuf], args: &SuiteArgs) -> Result<Target, Error> {
     match args.destroy_data {
         true => Ok(Target::Raid0(Raid0::new(
             [first.clone(), second.clone()],
-            args.overwrite_signature.clone(),
+            args.force,
         ))),
         false => Err(unconfirmed(&format!(
             "{} and {}",
@@ -189,6 +216,7 @@ fn unconfirmed(devices: &str) -> Error {
 
 fn head(
     args: &SuiteArgs,
+    details: &Details,
     selection: &Selection,
     drive: ::suite::log::Drive,
     discards_per_s: Option<f64>,
@@ -196,10 +224,10 @@ fn head(
     let asked = Asked {
         cells: selection.cells.clone(),
         steps: args.steps.clone(),
-        files: args.files,
-        size_bytes: args.size,
-        writers: args.writers,
-        repeats: args.repeats,
+        files: details.files,
+        size_bytes: details.size,
+        writers: details.writers,
+        repeats: details.repeats,
         quick: args.quick,
         discards_per_s,
     };

@@ -4,10 +4,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ::tune::{Policy, Request};
-use bench::scenario::values::{positive_duration, size};
+use bench::scenario::values::{path, positive_duration, size, whole};
 use clap::{Args, ValueEnum};
+use units::section;
 
-use crate::goal::{default_slowdown, share};
+use crate::goal::share;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -17,8 +18,8 @@ Examples:
   trimbench tune / --svg tune.svg         with a picture of what each way costs,
                                           for how long
   trimbench tune /data --apply            and set it, until the next start
-  trimbench tune /data --apply --persist  and for good
-  trimbench tune /data --policies online --limits 128M,8M
+  trimbench tune /data --apply=persist    and for good
+  trimbench tune /data --set policies=online --set limits=128M,8M
                                           two values of discard_max_bytes,
                                           nothing else
 
@@ -41,54 +42,18 @@ pub struct TuneArgs {
     #[arg(value_name = "DEVICE|DIR")]
     pub path: PathBuf,
 
-    /// Bytes that each run writes and deletes [default: what is safe, at most 4G]
-    #[arg(long, help_heading = TRIED, value_name = "SIZE", value_parser = size)]
-    pub size: Option<u64>,
     /// Longest time for all runs together
     #[arg(
-        long,
+        long = "for",
         help_heading = TRIED,
         value_name = "TIME",
         default_value = "15m",
         value_parser = positive_duration
     )]
     pub time: Duration,
-    /// Runs of each setting; they take turns
-    #[arg(
-        long,
-        help_heading = TRIED,
-        value_name = "N",
-        default_value_t = 3,
-        value_parser = clap::value_parser!(u32).range(1..=20)
-    )]
-    pub repeats: u32,
-    /// Values of discard_max_bytes [default: a handful, from the hardware's limit down]
-    #[arg(
-        long,
-        help_heading = TRIED,
-        value_name = "SIZE,…",
-        value_delimiter = ',',
-        value_parser = size
-    )]
-    pub limits: Vec<u64>,
-    /// Ways of discarding
-    #[arg(
-        long,
-        help_heading = TRIED,
-        value_name = "WAY,…",
-        value_delimiter = ',',
-        default_value = "online,rm,fstrim"
-    )]
-    pub policies: Vec<PolicyArg>,
-    /// How much of its throughput other I/O may lose to paced discards
-    #[arg(
-        long,
-        help_heading = TRIED,
-        value_name = "SHARE",
-        default_value = default_slowdown(),
-        value_parser = share
-    )]
-    pub slowdown: f64,
+    /// Set a detail, e.g. limits=128M,8M; `trimbench scenarios keys tune` lists all
+    #[arg(long, help_heading = TRIED, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
     /// Print what would be tried, and stop
     #[arg(long, help_heading = TRIED)]
     pub dry_run: bool,
@@ -96,16 +61,11 @@ pub struct TuneArgs {
     #[arg(short, long, help_heading = TRIED)]
     pub yes: bool,
 
-    /// Apply the advised settings
-    #[arg(long, help_heading = SET)]
-    pub apply: bool,
-    /// Apply them at the next starts as well: a udev rule, a timer; of fstab it prints the line to
-    /// change
-    #[arg(long, help_heading = SET, requires = "apply")]
-    pub persist: bool,
-    /// Where the settings are
-    #[arg(long, help_heading = SET, value_name = "DIR", default_value = "/etc", requires = "persist")]
-    pub etc: PathBuf,
+    /// Apply the advised settings; =persist: also at the next starts
+    ///
+    /// At the next starts by a udev rule or a timer; of fstab it prints the line to change.
+    #[arg(long, help_heading = SET, value_name = "UNTIL", num_args = 0..=1, require_equals = true, default_missing_value = "restart")]
+    pub apply: Option<Apply>,
 
     /// Write the results to FILE as JSON (- for standard output)
     #[arg(long, value_name = "FILE")]
@@ -113,12 +73,6 @@ pub struct TuneArgs {
     /// Write a picture of the results to FILE as SVG
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
-    /// Write the advice to FILE as variables of the Ansible role (- for standard output)
-    #[arg(long, value_name = "FILE")]
-    pub role: Option<PathBuf>,
-    /// Keep each run's record in DIR
-    #[arg(long, value_name = "DIR")]
-    pub records: Option<PathBuf>,
 
     /// Remove FILE, and have `trimbench fstrim` discard what it took: a step of a run
     #[arg(long, hide = true, value_name = "FILE")]
@@ -128,37 +82,67 @@ pub struct TuneArgs {
     pub free_all: Option<PathBuf>,
 }
 
-/// A way of discarding.
+/// How long the settings last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum PolicyArg {
-    /// Online discard
-    Online,
-    /// Online discard, and deletion with `trimbench rm`
-    Rm,
-    /// No online discard, and `trimbench fstrim`
-    Fstrim,
+pub enum Apply {
+    /// Until the machine restarts
+    Restart,
+    /// For good
+    Persist,
 }
 
-impl From<PolicyArg> for Policy {
-    fn from(arg: PolicyArg) -> Policy {
-        match arg {
-            PolicyArg::Online => Policy::Online,
-            PolicyArg::Rm => Policy::PacedRm,
-            PolicyArg::Fstrim => Policy::PacedFstrim,
-        }
+section! {
+    /// Details of the trials.
+    pub(crate) struct Details["tune", |_| ""] {
+        /// Bytes that each run writes and deletes.
+        "size" size: u64 = size, shown "what is safe, at most 4G";
+        /// Runs of each setting; they take turns.
+        "repeats" repeats: u32 = |text| whole(text, 1, 20), default "3";
+        /// Values of discard_max_bytes.
+        "limits" limits: Vec<u64> = sizes, shown "a handful, from the hardware's limit down";
+        /// Ways of discarding: online, rm (online, deleted by `trimbench rm`), fstrim (no online
+        /// discard, and `trimbench fstrim`).
+        "policies" policies: Vec<Policy> = policies, default "online,rm,fstrim";
+        /// How much of its throughput other I/O may lose to paced discards.
+        "slowdown" slowdown: f64 = share, default "10%";
+        /// The directory of the settings that --apply=persist writes.
+        "etc" etc: PathBuf = path, default "/etc";
+        /// Write the advice to this file as variables of the Ansible role (- for standard output).
+        "role" role: PathBuf = path, shown "nowhere";
+        /// Keep each run's record in this directory.
+        "records" records: PathBuf = path, shown "none are kept";
     }
 }
 
+fn sizes(text: &str) -> Result<Vec<u64>, String> {
+    text.split(',').map(size).collect()
+}
+
+fn policies(text: &str) -> Result<Vec<Policy>, String> {
+    let policy = |name: &str| match name.trim() {
+        "online" => Ok(Policy::Online),
+        "rm" => Ok(Policy::PacedRm),
+        "fstrim" => Ok(Policy::PacedFstrim),
+        name => Err(format!("'{name}' is none of online, rm, fstrim")),
+    };
+    text.split(',').map(policy).collect()
+}
+
 impl TuneArgs {
+    /// Whether the settings are for good.
+    pub(crate) fn persists(&self) -> bool {
+        self.apply == Some(Apply::Persist)
+    }
+
     /// The trials that were asked for.
-    pub(crate) fn request(&self) -> Request {
+    pub(crate) fn request(&self, details: &Details) -> Request {
         Request {
-            size_bytes: self.size,
+            size_bytes: details.size,
             time: self.time,
-            repeats: self.repeats,
-            limits_bytes: self.limits.clone(),
-            policies: self.policies.iter().copied().map(Policy::from).collect(),
-            slowdown: self.slowdown,
+            repeats: details.repeats(),
+            limits_bytes: details.limits.clone().unwrap_or_default(),
+            policies: details.policies(),
+            slowdown: details.slowdown(),
         }
     }
 }

@@ -3,10 +3,10 @@
 use ::tune::{BESIDE, Policy, Target, Trials};
 use units::names;
 
-use super::args::{PolicyArg, TuneArgs};
+use super::args::{Details, TuneArgs};
 
 /// Describes the runs before they begin.
-pub(super) fn of(trials: &Trials, args: &TuneArgs, target: &Target) -> String {
+pub(super) fn of(trials: &Trials, args: &TuneArgs, details: &Details, target: &Target) -> String {
     let range = target.range;
     let mut text = format!(
         "{} ({}), on {}: discard_max_bytes is {} of at most {}, and deleting sends {}.\n\n",
@@ -43,18 +43,18 @@ pub(super) fn of(trials: &Trials, args: &TuneArgs, target: &Target) -> String {
         units::bytes(each.saturating_mul(most_runs)),
         units::minutes(BESIDE * runs as u32),
         units::minutes(args.time),
-        if args.apply {
+        if args.apply.is_some() {
             ", but for what it advises (--apply)"
         } else {
             ""
         },
-        irreversible(trials, args, target),
+        irreversible(trials, details, target),
     );
     text
 }
 
 /// The sentence where a limit doesn't come back.
-fn irreversible(trials: &Trials, args: &TuneArgs, target: &Target) -> String {
+fn irreversible(trials: &Trials, details: &Details, target: &Target) -> String {
     let most = target.range.most_bytes();
     let left = trials.left_changed(target);
     if !left.is_empty() {
@@ -63,10 +63,10 @@ fn irreversible(trials: &Trials, args: &TuneArgs, target: &Target) -> String {
                  it by hand.\n",
             left.join(", ")
         )
-    } else if !target.irreversible.is_empty() && args.policies.contains(&PolicyArg::Online) {
+    } else if !target.irreversible.is_empty() && details.policies().contains(&Policy::Online) {
         format!(
             "No other limit is tried: that of {} would come back with the next start only, for \
-                 Linux takes no more than {most} by hand; --limits tries others all the same.\n",
+                 Linux takes no more than {most} by hand; --set limits=… tries others all the same.\n",
             target.irreversible.join(", ")
         )
     } else {

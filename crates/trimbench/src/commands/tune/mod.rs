@@ -22,7 +22,9 @@ use ::tune::{
 use bench::Survey;
 use bench::plan::Place;
 
-use crate::commands::tune::args::TuneArgs;
+use units::settings::Section;
+
+use crate::commands::tune::args::{Details, TuneArgs};
 use crate::console::{self, Stream};
 use crate::exit::{Error, Exit};
 use crate::output;
@@ -32,15 +34,16 @@ use sinks::Sinks;
 
 /// Carries out the command.
 pub(crate) fn run(args: &TuneArgs) -> Result<Exit, Error> {
+    let details = Details::of(&args.set).map_err(Error::Usage)?;
     if let Some(file) = &args.trim_after {
-        return step::trim_after(file, args);
+        return step::trim_after(file, &args.path, details.slowdown());
     }
     if let Some(file) = &args.free_all {
         return step::free_all(file);
     }
     output::refuse_dry(args.dry_run, "--json", args.json.as_deref())?;
-    output::refuse_dry(args.dry_run, "--role", args.role.as_deref())?;
-    let people = match sinks::takes_standard_output(args) {
+    output::refuse_dry(args.dry_run, "role", details.role.as_deref())?;
+    let people = match sinks::takes_standard_output(args, &details) {
         true => Stream::Err,
         false => Stream::Out,
     };
@@ -52,13 +55,13 @@ pub(crate) fn run(args: &TuneArgs) -> Result<Exit, Error> {
     }
     let place = Place::Directory(target.directory.clone());
     let survey = crate::simulated::joined(Survey::of(&place)?, args.dry_run);
-    let trials = Trials::choose(&args.request(), &target, &survey)?;
-    people.print(&intentions::of(&trials, args, &target));
+    let trials = Trials::choose(&args.request(&details), &target, &survey)?;
+    people.print(&intentions::of(&trials, args, &details, &target));
     if args.dry_run {
         return Ok(Exit::Done);
     }
-    let sinks = Sinks::open(args)?;
-    if let Some(directory) = &args.records {
+    let sinks = Sinks::open(args, &details)?;
+    if let Some(directory) = &details.records {
         output::make_directory(directory)?;
     }
     let stop =
@@ -75,7 +78,7 @@ pub(crate) fn run(args: &TuneArgs) -> Result<Exit, Error> {
         &trials,
         &survey,
         args.time,
-        Progress::new(people, &trials, args.records.as_deref()),
+        Progress::new(people, &trials, details.records.as_deref()),
         stop,
     )
     .perform(&mut settings);
@@ -94,7 +97,7 @@ pub(crate) fn run(args: &TuneArgs) -> Result<Exit, Error> {
         return interrupted(settings, &target);
     }
     let goal = Goal {
-        slowdown: args.slowdown,
+        slowdown: details.slowdown(),
         limit_bytes: target.range.now_bytes,
         online: target.is_online(),
         deleted_bytes: trials.setup.size_bytes,
@@ -103,12 +106,13 @@ pub(crate) fn run(args: &TuneArgs) -> Result<Exit, Error> {
     };
     let advice = advise(&found.points, &goal);
     tell(people, &found, &advice, &trials);
-    let wanted = advice.set.filter(|_| args.apply);
+    let wanted = advice.set.filter(|_| args.apply.is_some());
     // First, for without it nodiscard is no discard at all.
     let timer = match advice.finding {
-        Finding::PacedFstrim if args.persist && wanted.is_some() => {
-            set::timer(args).install().map(Some).map_err(Error::from)
-        }
+        Finding::PacedFstrim if args.persists() && wanted.is_some() => set::timer(&details)
+            .install()
+            .map(Some)
+            .map_err(Error::from),
         _ => Ok(None),
     };
     let (timer, untimed) = match timer {
@@ -130,7 +134,7 @@ pub(crate) fn run(args: &TuneArgs) -> Result<Exit, Error> {
             json::of(&target, &trials, &found, &advice, applied),
         ),
         (sinks.svg, svg::of(&target, &trials, &found.points, &goal)),
-        (sinks.role, role::of(&target, &advice, &args.etc)),
+        (sinks.role, role::of(&target, &advice, &details.etc())),
     ];
     for (sink, text) in texts {
         if let Some(mut sink) = sink {
@@ -147,14 +151,20 @@ pub(crate) fn run(args: &TuneArgs) -> Result<Exit, Error> {
         }
     };
     match timed {
-        true => people.print(&set::told(&target, &advice, kept, args)),
+        true => people.print(&set::told(
+            &target,
+            &advice,
+            kept,
+            args.persists(),
+            &details,
+        )),
         false => people.print("\nAll is as it was, for what is advised needs the timer.\n"),
     }
     if kept.is_none_or(|trial| trial.limit_bytes == trials.now_bytes) {
         people.print(&set::left_changed(&target));
     }
-    if args.persist {
-        let persisted = set::persist(&target, &advice, kept, timer, args, people);
+    if args.persists() {
+        let persisted = set::persist(&target, &advice, kept, timer, &details.etc(), people);
         ended = set::first_of(ended, persisted);
     }
     ended.map(|()| Exit::Done)

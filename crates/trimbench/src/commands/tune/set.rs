@@ -6,7 +6,7 @@ use ::tune::persist::{self, FstabChange, Rule, TIMER, Timer};
 use ::tune::{Advice, Finding, Policy, Target, Trial};
 use units::names::{quoted, shown};
 
-use super::args::TuneArgs;
+use super::args::Details;
 use crate::console::{self, Stream};
 use crate::exit::Error;
 
@@ -23,17 +23,18 @@ pub(super) fn told(
     target: &Target,
     advice: &Advice,
     kept: Option<Trial>,
-    args: &TuneArgs,
+    persists: bool,
+    details: &Details,
 ) -> String {
     let Some(trial) = kept.or(advice.set) else {
         return "\nAll is as it was.\n".to_owned();
     };
-    let commands = commands(target, &trial, &args.etc);
-    let timer = timer_command(&trial, args);
-    // That isn't among what was set: only --persist writes anything for later.
+    let commands = commands(target, &trial, &details.etc());
+    let timer = timer_command(&trial, persists, details);
+    // That isn't among what was set: only --apply=persist writes anything for later.
     let needs = match timer.is_empty() {
         true => String::new(),
-        false => format!("It needs a timer, which --persist installs, or:\n{timer}"),
+        false => format!("It needs a timer, which --apply=persist installs, or:\n{timer}"),
     };
     match kept {
         _ if commands.is_empty() && timer.is_empty() => {
@@ -43,8 +44,8 @@ pub(super) fn told(
         Some(_) => format!("\nSet:\n{commands}{needs}"),
         None => format!(
             "\nAll is as it was. To set it (or the same command with --apply{}):\n{commands}{timer}{}",
-            if timer.is_empty() { "" } else { " --persist" },
-            rules(target, &trial, &args.etc),
+            if timer.is_empty() { "" } else { "=persist" },
+            rules(target, &trial, &details.etc()),
         ),
     }
 }
@@ -98,17 +99,17 @@ fn rules(target: &Target, trial: &Trial, etc: &Path) -> String {
     let rules = persist::limit_rules(target, trial.limit_bytes, etc).filter(|_| changed);
     rules.map_or_else(String::new, |(path, text)| {
         let path = shown(&path);
-        format!("For the next starts (--persist writes it), {path}:\n{text}")
+        format!("For the next starts (--apply=persist writes it), {path}:\n{text}")
     })
 }
 
 /// The commands that install and start the timer which a trial's way needs, unless that was
-/// done or `--persist` does it.
-fn timer_command(trial: &Trial, args: &TuneArgs) -> String {
-    if trial.policy != Policy::PacedFstrim || args.persist {
+/// done or `--apply=persist` does it.
+fn timer_command(trial: &Trial, persists: bool, details: &Details) -> String {
+    if trial.policy != Policy::PacedFstrim || persists {
         return String::new();
     }
-    let timer = timer(args);
+    let timer = timer(details);
     let enable = format!("  systemctl enable --now {TIMER}\n");
     match (timer.is_installed(), timer.is_enabled()) {
         (true, true) => String::new(),
@@ -118,8 +119,8 @@ fn timer_command(trial: &Trial, args: &TuneArgs) -> String {
 }
 
 /// The timer with the same goal.
-pub(super) fn timer(args: &TuneArgs) -> Timer {
-    Timer::new(&args.etc, args.slowdown)
+pub(super) fn timer(details: &Details) -> Timer {
+    Timer::new(&details.etc(), details.slowdown())
 }
 
 /// Makes the settings outlast a restart, whenever they were set: writes a udev rule, and prints how
@@ -130,7 +131,7 @@ pub(super) fn persist(
     advice: &Advice,
     kept: Option<Trial>,
     timer: Option<String>,
-    args: &TuneArgs,
+    etc: &Path,
     people: Stream,
 ) -> Result<(), Error> {
     if kept.is_none() && matches!(advice.finding, Finding::TooFewRuns) {
@@ -138,10 +139,10 @@ pub(super) fn persist(
         return Ok(());
     }
     // Each is attempted whatever becomes of the others.
-    let rule = persist::keep_limit(target, kept, &args.etc);
+    let rule = persist::keep_limit(target, kept, etc);
     let rule = rule.map(|rule| rule.map(|rule| rule_text(target, &rule)));
     let online = kept.map_or(target.is_online(), |trial| trial.policy.is_online());
-    let line = persist::fstab_change(target, online, &args.etc);
+    let line = persist::fstab_change(target, online, etc);
     let line = line.map(|change| fstab_text(target, &change));
     let mut ended = Ok(());
     let mut nothing = true;

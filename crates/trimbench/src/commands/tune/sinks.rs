@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::args::TuneArgs;
+use super::args::{Details, TuneArgs};
 use crate::exit::Error;
 use crate::output::Sink;
 
@@ -14,17 +14,17 @@ pub(super) struct Sinks {
 }
 
 impl Sinks {
-    pub(super) fn open(args: &TuneArgs) -> Result<Sinks, Error> {
+    pub(super) fn open(args: &TuneArgs, details: &Details) -> Result<Sinks, Error> {
         let sinks = Sinks {
             json: args.json.as_deref().map(sink).transpose()?,
             svg: args.svg.as_deref().map(Sink::file).transpose()?,
-            role: args.role.as_deref().map(sink).transpose()?,
+            role: details.role.as_deref().map(sink).transpose()?,
         };
-        let (json, svg, role) = ("--json", "--svg", "--role");
+        let (json, svg, role) = ("--json", "--svg", "role");
         for (one, sink, other, path) in [
             (json, &sinks.json, svg, &args.svg),
-            (json, &sinks.json, role, &args.role),
-            (svg, &sinks.svg, role, &args.role),
+            (json, &sinks.json, role, &details.role),
+            (svg, &sinks.svg, role, &details.role),
         ] {
             let is_same = path.as_ref().is_some_and(|path| {
                 let sink_is = |sink: &Sink| !is_standard(path) && sink.is(path);
@@ -36,9 +36,9 @@ impl Sinks {
                 )));
             }
         }
-        match [&args.json, &args.role].map(|path| path.as_deref().is_some_and(is_standard)) {
+        match [&args.json, &details.role].map(|path| path.as_deref().is_some_and(is_standard)) {
             [true, true] => Err(Error::Usage(
-                "--json and --role both go to standard output: give one of them a file".into(),
+                "--json and role both go to standard output: give one of them a file".into(),
             )),
             _ => Ok(sinks),
         }
@@ -46,8 +46,8 @@ impl Sinks {
 }
 
 /// Whether one of them goes to standard output, so that all else goes to standard error.
-pub(super) fn takes_standard_output(args: &TuneArgs) -> bool {
-    let mut both = [&args.json, &args.role].into_iter().flatten();
+pub(super) fn takes_standard_output(args: &TuneArgs, details: &Details) -> bool {
+    let mut both = [&args.json, &details.role].into_iter().flatten();
     both.any(|path| is_standard(path))
 }
 

@@ -3,18 +3,19 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bench::scenario::values::{positive_duration, size};
+use bench::scenario::values::{positive_duration, size, truth, whole};
 use clap::Args;
+use units::section;
 
 const EXAMPLES: &str = "\
 Examples:
-  trimbench verify /data --duration 10m   files in a directory of its own,
+  trimbench verify /data --for 10m   files in a directory of its own,
                                           removed at the end
-  trimbench verify /data --rate 50M --json result.json
+  trimbench verify /data --set rate=50M --json result.json
                                           beside live data, at 50 MiB/s
-  trimbench verify /dev/sdb --destroy-data --size 64G --duration 8h
+  trimbench verify /dev/sdb --destroy-data --size 64G --for 8h
                                           a raw device, with discards of its own
-  trimbench verify /data --state /root/data.state --duration 1h
+  trimbench verify /data --state /root/data.state --for 1h
                                           write down what was forced to the
                                           medium; the same command goes on after
                                           a crash, and checks that first
@@ -34,43 +35,45 @@ pub struct VerifyArgs {
     /// A directory, or a block device with --destroy-data
     #[arg(value_name = "PATH|DEVICE")]
     pub path: PathBuf,
-    /// How long to write and discard; all data are read once more after that
-    #[arg(long, value_name = "TIME", default_value = "1m", value_parser = positive_duration)]
+    /// How long to write and discard, before all data are read once more
+    #[arg(long = "for", value_name = "TIME", default_value = "1m", value_parser = positive_duration)]
     pub duration: Duration,
     /// Bytes to test [default: 1G, and at most a quarter of what may be written]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub size: Option<u64>,
-    /// Write and read at most this many bytes in a second [default: no limit]
-    #[arg(long, value_name = "SIZE", value_parser = size)]
-    pub rate: Option<u64>,
-    /// Threads, each with four files or regions
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=256))]
-    pub workers: u32,
-    /// Don't trim the file system (FITRIM) beside it
-    #[arg(long)]
-    pub no_fstrim: bool,
-    /// Unmount and mount the file system at the end, and read all data once more
-    #[arg(long, conflicts_with = "destroy_data")]
-    pub remount: bool,
-    /// Note in FILE what was forced to the medium. If the file exists, check its data first, and
-    /// continue for the rest of --duration. It is removed with the data at the end
+    /// Set a detail, e.g. rate=50M; `trimbench scenarios keys verify` lists all
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Note in FILE what was forced to the medium, to go on after a crash
+    ///
+    /// If the file exists, trimbench checks its data first, and continues for the rest of --for. It
+    /// is removed with the data at the end.
     #[arg(long, value_name = "FILE")]
     pub state: Option<PathBuf>,
     /// Only check the data of --state, change nothing, and end
     #[arg(long, requires = "state")]
     pub check: bool,
-    /// Write the result as JSON as well (`-`: to standard output, instead of the text)
+    /// Write the result as JSON as well (-: to standard output, instead of the text)
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
     /// Yes, all data on the device may be destroyed
     #[arg(long, help_heading = "Raw device")]
     pub destroy_data: bool,
-    /// Go on although the device carries this (as the refusal names it); may be repeated
-    #[arg(
-        long,
-        value_name = "NAME",
-        requires = "destroy_data",
-        help_heading = "Raw device"
-    )]
-    pub overwrite_signature: Vec<String>,
+    /// Also if it carries a file system or other known data
+    #[arg(long, requires = "destroy_data", help_heading = "Raw device")]
+    pub force: bool,
+}
+
+section! {
+    /// Details of a test.
+    pub(crate) struct Details["verify", |_| ""] {
+        /// Most bytes to write and read in a second.
+        "rate" rate: u64 = size, shown "no limit";
+        /// Threads, each with four files or regions, 1 to 256.
+        "workers" workers: u32 = |text| whole(text, 1, 256), default "4";
+        /// Trim the file system (FITRIM) beside it.
+        "fstrim" fstrim: bool = truth, default "true";
+        /// Unmount and mount the file system at the end, and read all data once more.
+        "remount" remount: bool = truth, default "false";
+    }
 }

@@ -8,9 +8,10 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 use units::names::shown;
+use units::settings::Section;
 use verify::{Outcome, Plan, Progress, Report, VerifyError, Where, verify};
 
-use crate::commands::verify::args::VerifyArgs;
+use crate::commands::verify::args::{Details, VerifyArgs};
 use crate::console::Stream;
 use crate::exit::{Error, Exit};
 use crate::filled::Watched;
@@ -65,7 +66,7 @@ fn plan(args: &VerifyArgs) -> Result<Plan, Error> {
     let place = match (device, args.destroy_data) {
         (true, true) => Where::Device {
             path: args.path.clone(),
-            overwrite: args.overwrite_signature.clone(),
+            force: args.force,
         },
         (true, false) => {
             return Err(Error::Usage(format!(
@@ -89,14 +90,20 @@ fn plan(args: &VerifyArgs) -> Result<Plan, Error> {
         }
         (false, false) => Where::Directory(args.path.clone()),
     };
+    let details = Details::of(&args.set).map_err(Error::Usage)?;
+    if details.remount() && device {
+        return Err(Error::Usage(
+            "--set remount=true: a raw device isn't mounted; leave it out".to_owned(),
+        ));
+    }
     Ok(Plan {
         place,
         duration: args.duration,
         size_bytes: args.size,
-        rate: args.rate,
-        workers: args.workers,
-        fstrim: !args.no_fstrim,
-        remount: args.remount,
+        rate: details.rate,
+        workers: details.workers(),
+        fstrim: details.fstrim(),
+        remount: details.remount(),
         state: args.state.clone(),
         check: args.check,
         volume: fastrand::u64(..),

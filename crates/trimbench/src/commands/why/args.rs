@@ -4,8 +4,11 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use bench::scenario::values::path;
 use clap::Args;
 use diagnose::why::recorder::desk::DIRECTORY;
+
+use units::section;
 
 use crate::commands::why::since::{self, Since};
 
@@ -52,31 +55,28 @@ pub struct WhyArgs {
     #[arg(
         long,
         conflicts_with_all = [
-            "command", "pid", "all", "service", "duration", "rate", "json", "folded", "html", "svg",
+            "command", "pid", "all", "service", "duration", "json", "folded", "html", "svg",
         ]
     )]
     pub record: bool,
     /// Ask the recorder what waited since TIME: `12:01`, `12:01:30`, or `5m` for five minutes ago.
     /// --pid asks for one process, --for ends the time
-    #[arg(long, value_name = "TIME", value_parser = since::parse, conflicts_with_all = ["command", "service", "record", "rate"])]
+    #[arg(long, value_name = "TIME", value_parser = since::parse, conflicts_with_all = ["command", "service", "record"])]
     pub since: Option<Since>,
     /// Read this recording, which SIGUSR1 made a recorder write, instead of asking the recorder
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "service", "record", "rate", "directory"])]
+    #[arg(hide_short_help = true, long, value_name = "FILE", conflicts_with_all = ["command", "service", "record"])]
     pub recording: Option<PathBuf>,
-    /// The directory of the recorder's lock, socket and recordings
-    #[arg(long, value_name = "DIR", default_value = DIRECTORY)]
-    pub directory: PathBuf,
     /// Stop after this time (default: 30s, and with a COMMAND or --pid at its end)
     #[arg(long = "for", value_name = "DURATION", value_parser = units::parse_duration)]
     pub duration: Option<Duration>,
-    /// Look at each thread this many times a second, 1 to 1000; with many threads less often
-    #[arg(long, value_name = "NUMBER", default_value_t = 50.0, value_parser = rate)]
-    pub rate: f64,
+    /// Set a detail: rate=50 or directory=DIR; see `trimbench scenarios keys why`
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
     /// Write the report as JSON as well (`-`: to standard output, instead of the text)
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
     /// Write the stacks of all waits in the folded format of flame graph tools
-    #[arg(long, value_name = "FILE")]
+    #[arg(hide_short_help = true, long, value_name = "FILE")]
     pub folded: Option<PathBuf>,
     /// Write a page: the blocked time as a flame graph, the timeline of discards, and the report
     #[arg(long, value_name = "FILE")]
@@ -84,6 +84,25 @@ pub struct WhyArgs {
     /// Write the page's picture alone
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
+}
+
+section! {
+    /// Details of watching.
+    pub(crate) struct Details["why", |_| ""] {
+        /// Look at each thread this many times a second, 1 to 1000; with many threads less often.
+        "rate" rate: f64 = rate, default "50";
+        /// The directory of the recorder's lock, socket and recordings.
+        "directory" directory: PathBuf = path, shown "/run/trimbench";
+    }
+}
+
+impl Details {
+    /// The directory of the recorder.
+    pub(crate) fn recorder(&self) -> PathBuf {
+        self.directory
+            .clone()
+            .unwrap_or_else(|| PathBuf::from(DIRECTORY))
+    }
 }
 
 fn rate(text: &str) -> Result<f64, String> {

@@ -14,8 +14,9 @@ use std::time::{Duration, Instant};
 use diagnose::why::{Observation, Observer, Subject, advice, explain, text};
 use linux::SysRoot;
 use units::names;
+use units::settings::Section;
 
-use crate::commands::why::args::WhyArgs;
+use crate::commands::why::args::{Details, WhyArgs};
 use crate::console::Stream;
 use crate::exit::{Error, Exit};
 use crate::output::Output;
@@ -26,12 +27,13 @@ const USUAL: Duration = Duration::from_secs(30);
 
 /// Carries out the command.
 pub(crate) fn run(args: &WhyArgs) -> Result<Exit, Error> {
+    let details = Details::of(&args.set).map_err(Error::Usage)?;
     if args.record {
-        return record::run(args);
+        return record::run(&details.recorder());
     }
     let report = Report::open(args)?;
     if args.since.is_some() || args.recording.is_some() {
-        let (observation, subject) = since::observed(args)?;
+        let (observation, subject) = since::observed(args, &details.recorder())?;
         report.write(args, &observation, &subject)?;
         return Ok(Exit::Done);
     }
@@ -39,7 +41,7 @@ pub(crate) fn run(args: &WhyArgs) -> Result<Exit, Error> {
         .map_err(|error| Error::Usage(format!("signals can't be caught: {error}")))?;
     let asked = subject::asked(args)?;
     // Before the command begins, so that nothing of it is missed.
-    let observer = Observer::begin(SysRoot::host(), args.rate);
+    let observer = Observer::begin(SysRoot::host(), details.rate());
     let mut child = None;
     let subject = match asked {
         Some(subject) => subject,

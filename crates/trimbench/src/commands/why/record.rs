@@ -12,7 +12,6 @@ use linux::SysRoot;
 use signal_hook::consts::SIGUSR1;
 use units::names::shown;
 
-use crate::commands::why::args::WhyArgs;
 use crate::console::Stream;
 use crate::exit::{Error, Exit};
 use crate::signals;
@@ -21,12 +20,12 @@ use crate::signals;
 const NAP: Duration = Duration::from_millis(250);
 
 /// Runs the recorder until a signal stops it.
-pub(super) fn run(args: &WhyArgs) -> Result<Exit, Error> {
+pub(super) fn run(directory: &Path) -> Result<Exit, Error> {
     let failed = |error: io::Error| Error::Usage(format!("signals can't be caught: {error}"));
     let stop = signals::stop_flag().map_err(failed)?;
     let asked = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(SIGUSR1, Arc::clone(&asked)).map_err(failed)?;
-    let desk = Desk::open(&args.directory).map_err(|error| Error::Usage(error.to_string()))?;
+    let desk = Desk::open(directory).map_err(|error| Error::Usage(error.to_string()))?;
     if let Err((call, error)) = linux::memory::never_wait_for_writeback() {
         let lack = match call {
             "mlockall" => "memory is not locked",
@@ -43,7 +42,7 @@ pub(super) fn run(args: &WhyArgs) -> Result<Exit, Error> {
     Stream::Err.print(&format!(
         "trimbench: recording; ask with `trimbench why --since 5m`, or with SIGUSR1 for a file in \
          {}\n",
-        shown(&args.directory)
+        shown(directory)
     ));
     let mut answered = Instant::now();
     while !stop.load(Ordering::Relaxed) {
@@ -53,14 +52,14 @@ pub(super) fn run(args: &WhyArgs) -> Result<Exit, Error> {
             desk.answer(&mut recorder);
         }
         if asked.swap(false, Ordering::Relaxed) {
-            let said = match keep(&args.directory, &mut recorder) {
+            let said = match keep(directory, &mut recorder) {
                 Ok(path) => format!(
                     "trimbench: wrote {0}; read it with `trimbench why --recording {0}`\n",
                     shown(&path)
                 ),
                 Err(error) => format!(
                     "trimbench: no recording was written to {}: {error}\n",
-                    shown(&args.directory)
+                    shown(directory)
                 ),
             };
             Stream::Err.print(&said);

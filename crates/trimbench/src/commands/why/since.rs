@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::BufReader;
+use std::path::Path;
 use std::time::Duration;
 
 use diagnose::why::recorder::desk;
@@ -73,14 +74,14 @@ fn clock(unix_s: f64, offset_s: i64) -> String {
 }
 
 /// Returns the observation of a recorder.
-pub(super) fn observed(args: &WhyArgs) -> Result<(Observation, Subject), Error> {
+pub(super) fn observed(args: &WhyArgs, recorder: &Path) -> Result<(Observation, Subject), Error> {
     let recording = match &args.recording {
         Some(path) => {
             let bad = |why: String| Error::Usage(format!("{}: {why}", names::shown(path)));
             let file = File::open(path).map_err(|error| bad(error.to_string()))?;
             Recording::read(BufReader::new(file)).map_err(|error| bad(error.to_string()))?
         }
-        None => desk::ask(&args.directory).map_err(|error| Error::Usage(error.to_string()))?,
+        None => desk::ask(recorder).map_err(|error| Error::Usage(error.to_string()))?,
     };
     let (begins_s, ends_s) = (recording.begins_unix_s(), recording.head.unix_s);
     let offset_s = local_offset_s(ends_s as i64);

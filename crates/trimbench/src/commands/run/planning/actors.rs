@@ -6,7 +6,6 @@ use bench::scenario::Scenario;
 use units::MIB;
 use units::names;
 
-use crate::commands::run::args::RunArgs;
 use crate::exit::Error;
 
 /// Smallest file that an actor's own is cut down to where there is little space.
@@ -64,32 +63,6 @@ pub(super) fn map_writers(engine: Engine, actors: &mut [Actor]) -> Result<(), Er
     }
 }
 
-/// Refuses options for a file or an engine that nobody uses.
-pub(super) fn refuse_ignored(args: &RunArgs, actors: &[Actor], canary: bool) -> Result<(), Error> {
-    let blocks = |actor: &Actor| matches!(actor.work, Work::Blocks { .. });
-    let file = canary || actors.iter().any(|actor| actor.work.shares_file());
-    let engine = canary || actors.iter().any(blocks);
-    let foreground = &args.foreground;
-    for (option, given, used) in [
-        (
-            "--foreground-size",
-            foreground.foreground_size.is_some(),
-            file,
-        ),
-        ("--keep", foreground.keep, file),
-        ("--reuse", foreground.reuse, file),
-        ("--engine", foreground.engine.is_some(), engine),
-    ] {
-        if given && !used {
-            return Err(Error::Usage(format!(
-                "{option} only does something with a reader, a writer, a mixed actor or the \
-                 canary: leave it out, or change the foreground"
-            )));
-        }
-    }
-    Ok(())
-}
-
 /// Whether the first that reads or writes blocks goes past the page cache; `None` without one.
 pub(super) fn go_direct(actors: &[Actor]) -> Option<bool> {
     actors.iter().find_map(|actor| match actor.work {
@@ -121,15 +94,15 @@ pub(super) fn check_direct(
             Ok(unit) if null || u64::from(block_bytes).is_multiple_of(*unit) => {}
             Ok(unit) => {
                 return Err(Error::Usage(format!(
-                    "--block-size {block_bytes} of {}: direct I/O on {place} takes multiples of \
-                     {unit} bytes; give one, or let it go through the page cache (--buffered)",
+                    "block-size {block_bytes} of {}: direct I/O on {place} takes multiples of \
+                     {unit} bytes; give one, or let it go through the page cache (buffered=true)",
                     actor.name
                 )));
             }
             Err(why) => {
                 return Err(Error::Usage(format!(
                     "{place}: no direct I/O on this file system ({why}), and {} asks for it; add \
-                     --buffered to go through the page cache, or give a directory on a drive",
+                     --set buffered=true to go through the page cache, or give a directory on a drive",
                     actor.name
                 )));
             }
@@ -146,7 +119,7 @@ pub(super) fn check_batches(actors: &[Actor]) -> Result<(), Error> {
             && batch > depth
         {
             return Err(Error::Usage(format!(
-                "--batch {batch} of {name} is more than --depth {depth}: raise the depth or lower \
+                "batch {batch} of {name} is more than its depth {depth}: raise the depth or lower \
                  the batch"
             )));
         }

@@ -1,8 +1,9 @@
 //! The request: the scenario with the options laid over it.
 
-use bench::scenario::{self, Deletion, General, How, Idle, Options, Part, Phases, Scenario};
+use bench::scenario::{How, Idle, Options, Scenario};
+use units::settings::{Section, pair};
 
-use crate::commands::run::args::{DeletionArgs, ForegroundArgs, PhaseArgs, RunArgs};
+use crate::commands::run::args::RunArgs;
 use crate::exit::Error;
 
 /// A scenario, with its name if it has one, and all that the options set.
@@ -16,7 +17,7 @@ pub(crate) struct Asked {
 impl Asked {
     /// Reads the scenario, if one is named, and lays the options over it.
     pub(crate) fn of(args: &RunArgs) -> Result<Asked, Error> {
-        let (name, base) = match &args.scenario.scenario {
+        let (name, base) = match &args.scenario {
             Some(name) => {
                 let (name, scenario) = Scenario::find(name)?;
                 (Some(name), scenario)
@@ -24,129 +25,89 @@ impl Asked {
             None => (None, Scenario::default()),
         };
         let on_device = args.device.device.is_some();
-        if let (Some(name), true) = (&name, on_device) {
-            refuse_files_on_device(name, &base)?;
+        if let (Some(name), true) = (&name, on_device)
+            && let Some(key) = needs_files(&base)
+        {
+            return Err(Error::Usage(format!(
+                "scenario '{name}' sets {key}, and a raw device has no files: give a directory, or \
+                 leave out --scenario"
+            )));
         }
-        let (scenario, idle) = base.overlaid(options(args))?;
+        let (scenario, idle) = base.overlaid(options(args)?)?;
         let asked = Asked { name, scenario };
-        if let Some(idle) = idle.iter().find(|idle| !(on_device && asked.clears(idle))) {
-            return Err(asked.refuse(idle));
+        if on_device && let Some(key) = needs_files(&asked.scenario) {
+            return Err(Error::Usage(format!(
+                "{} doesn't go with --device: a raw device has no files, and is discarded in steps \
+                 of deletion.chunk",
+                given_as(args, &key)
+            )));
         }
-        let general = &asked.scenario.general;
-        if general.remount == Some(true) && general.control != Some(true) {
-            return Err(Error::Usage(
-                "--remount only does something with --control: add that, or leave it out".into(),
-            ));
+        if let Some(idle) = idle.iter().find(|idle| !(on_device && asked.clears(idle))) {
+            return Err(asked.refuse(idle, args));
         }
         Ok(asked)
     }
 
     /// A raw device is discarded in chunks.
     fn clears(&self, idle: &Idle) -> bool {
-        idle.key == "chunk" && self.scenario.deletion.how() == Some(How::Unlink)
+        idle.path == "deletion.chunk" && self.scenario.deletion.way() == Some(How::Unlink)
     }
 
-    fn refuse(&self, idle: &Idle) -> Error {
-        let what = match idle.part {
-            Part::Actor => "foreground",
-            Part::Deletion => "deletion",
-        };
+    fn refuse(&self, idle: &Idle, args: &RunArgs) -> Error {
         let beside = match &self.name {
             Some(name) => format!(", and not with scenario '{name}' as it is asked for"),
             None => String::new(),
         };
         Error::Usage(format!(
-            "--{} only does something with {}{beside}: leave it out, or change the {what}",
-            idle.key,
-            idle.need.in_options(),
+            "{} only does something with {}{beside}: leave it out, or change that",
+            given_as(args, &idle.path),
+            idle.need,
         ))
     }
 }
 
-fn refuse_files_on_device(name: &str, scenario: &Scenario) -> Result<(), Error> {
-    let files = scenario.deletion.given();
-    let files = files.iter().find(|key| !["how", "size"].contains(key));
-    let other = scenario.deletion.how() != Some(How::Unlink);
-    if files.is_some() || other || scenario.general.control == Some(true) {
-        return Err(Error::Usage(format!(
-            "scenario '{name}' deletes files, and a raw device has none: give a directory, or \
-             leave out --scenario"
-        )));
-    }
-    Ok(())
+/// How a key was given: as an option of its own, or by `--set`.
+pub(super) fn given_as(args: &RunArgs, path: &str) -> String {
+    let keys = args.keys();
+    let option = keys.iter().find(|(_, key, _)| *key == path);
+    option.map_or_else(
+        || format!("--set {path}"),
+        |(option, ..)| (*option).to_owned(),
+    )
 }
 
-/// Returns the options that a scenario could also set.
-fn options(args: &RunArgs) -> Options {
-    let (foreground, deletion) = (&args.foreground, &args.deletion);
-    Options {
-        general: General {
-            fio: foreground.fio.clone(),
-            engine: foreground.engine,
-            canary_per_s: foreground.canary,
-            seed: foreground.seed,
-            control: deletion.control,
-            remount: deletion.remount,
-            ..General::default()
-        },
-        foreground: scenario::Foreground {
-            size_bytes: foreground.foreground_size,
-        },
-        first: first(foreground),
-        beside: foreground.actor.clone(),
-        deletion: deletion_part(deletion),
-        phases: phases(&args.phases),
-    }
+/// The first key that is given and needs files; a raw device has none.
+fn needs_files(scenario: &Scenario) -> Option<String> {
+    let (general, file, deletion) = (&scenario.general, &scenario.foreground, &scenario.deletion);
+    let own = deletion.given().into_iter();
+    let mut own = own.filter(|key| !["how", "size", "chunk"].contains(key));
+    let rules = [
+        (
+            "deletion.how",
+            !matches!(deletion.way(), Some(How::Unlink | How::None)),
+        ),
+        ("fio", general.fio.is_some()),
+        ("control", general.control().is_some()),
+        ("foreground.keep", file.keep()),
+        ("foreground.reuse", file.reuse()),
+    ];
+    let rule = rules.iter().find(|(_, needs)| *needs);
+    own.next()
+        .map(|key| format!("deletion.{key}"))
+        .or_else(|| rule.map(|(key, _)| (*key).to_owned()))
 }
 
-fn first(args: &ForegroundArgs) -> scenario::Actor {
-    scenario::Actor {
-        name: None,
-        op: args.op,
-        pattern: args.pattern,
-        block_bytes: args.block_size,
-        depth: args.depth,
-        batch: args.batch,
-        rate_per_s: args.rate,
-        poisson: args.arrival,
-        buffered: args.buffered,
-        read_percent: args.reads,
-        size_bytes: None,
+/// The settings: options that stand for a key, and those of --set.
+fn options(args: &RunArgs) -> Result<Options, Error> {
+    let mut options = Options::beside(args.foreground.actor.clone());
+    for (option, key, text) in args.keys() {
+        let set = options.set(key, text);
+        set.map_err(|why| Error::Usage(format!("{option} {text}: {why}")))?;
     }
-}
-
-fn deletion_part(args: &DeletionArgs) -> Deletion {
-    Deletion {
-        how: args.delete,
-        command: args.delete_with.clone(),
-        size_bytes: args.size,
-        files: args.files,
-        extent_bytes: args.extent_size,
-        parallel: args.parallel,
-        chunk_bytes: args.chunk,
-        sleep: args.sleep,
-        fsync: args.fsync,
-        no_sync: args.no_sync,
-        from: args.from,
-        at_once: args.at_once,
-        every: args.every,
-        levels: args.levels,
-        file_bytes: args.file_size,
-        write_rate_bytes_per_s: args.write_rate,
-        run_for: args.run_for,
-        event: args.event.clone(),
-        event_at: args.event_at,
-        event_quiet: args.event_quiet,
+    for setting in &args.set {
+        let (key, text) = pair(setting).map_err(Error::Usage)?;
+        let set = options.set(key, text);
+        set.map_err(|why| Error::Usage(format!("--set {setting}: {why}")))?;
     }
-}
-
-fn phases(args: &PhaseArgs) -> Phases {
-    Phases {
-        settle: args.settle,
-        baseline: args.baseline,
-        recovery: args.recovery,
-        drain_limit: args.drain_limit,
-        interval: args.interval,
-        low: args.low,
-    }
+    Ok(options)
 }

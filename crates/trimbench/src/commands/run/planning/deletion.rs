@@ -34,17 +34,9 @@ impl Way {
 
 /// The way that was asked for, if any.
 pub(super) fn way(deletion: &Deletion, place: &Place) -> Result<Option<Way>, Error> {
-    let how = deletion.how();
+    let how = deletion.way();
     if let Place::Device { .. } = place {
-        return match how {
-            Some(How::None) => Ok(None),
-            Some(How::Unlink) => Ok(Some(Way::Device)),
-            _ => Err(Error::Usage(
-                "a raw device has no files: --delete, --delete-with and --event don't go with \
-                 --device (it is discarded in steps of --chunk)"
-                    .into(),
-            )),
-        };
+        return Ok((how != Some(How::None)).then_some(Way::Device));
     }
     match (how, &deletion.command) {
         (Some(How::None), _) => Ok(None),
@@ -55,7 +47,7 @@ pub(super) fn way(deletion: &Deletion, place: &Place) -> Result<Option<Way>, Err
         (Some(how), _) => Ok(Some(Way::Ours(how))),
         (None, command) => {
             let command = command.as_deref().unwrap_or_default();
-            program("--delete-with", command, "rm {}").map(|argv| Some(Way::Program(argv)))
+            program("--delete", command, "rm {}").map(|argv| Some(Way::Program(argv)))
         }
     }
 }
@@ -88,10 +80,10 @@ pub(super) fn control(
     method: Option<&Method>,
     survey: &Survey,
 ) -> Result<Option<Control>, Error> {
-    if general.control != Some(true) {
+    let Some(wanted) = general.control() else {
         return Ok(None);
-    }
-    let remount = general.remount == Some(true);
+    };
+    let remount = wanted == Control::Nodiscard;
     let remounts = FileSystem::named(&survey.target).remount_switches_discard();
     match method {
         None => Err(Error::Usage(
@@ -104,13 +96,13 @@ pub(super) fn control(
         Some(_) if remount && remounts => Ok(Some(Control::Nodiscard)),
         Some(method) if method.takes(Control::SecondName) => Ok(Some(Control::SecondName)),
         Some(_) if remount => Err(Error::Usage(
-            "XFS keeps discard when it is remounted, so --control --remount can't be had here: \
+            "XFS keeps discard when it is remounted, so --control=remount can't be had here: \
              use --delete unlink, or make a run of its own on the file system mounted nodiscard"
                 .into(),
         )),
         Some(Method::Lsm { .. } | Method::Spill { .. } | Method::Fstrim) => Err(Error::Usage(
-            "--control without --remount unlinks second names of the files, and this deletion \
-             has no files that could get one: add --remount, or leave --control out"
+            "--control unlinks second names of the files, and this deletion has no files that could \
+             get one: use --control=remount, or leave it out"
                 .into(),
         )),
         // Whether it can be had, the preflight tells.

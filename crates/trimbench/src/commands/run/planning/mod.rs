@@ -6,10 +6,11 @@ mod asked;
 mod deletion;
 mod sizes;
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use bench::Survey;
-use bench::plan::{Deletion, Engine, FioJob, ForegroundFile, Place, Plan, Timing};
+use bench::plan::{Deletion, FioJob, ForegroundFile, Place, Plan, Timing};
+use bench::scenario::Counters;
 use record::Invocation;
 use units::names;
 
@@ -23,7 +24,7 @@ pub(crate) fn place(args: &RunArgs) -> Place {
     match &args.device.device {
         Some(path) => Place::Device {
             path: path.clone(),
-            overwrite: args.device.overwrite_signature.clone(),
+            force: args.device.force,
         },
         None => Place::Directory(args.path.clone()),
     }
@@ -33,11 +34,10 @@ pub(crate) fn place(args: &RunArgs) -> Place {
 pub(crate) fn plan(asked: &Asked, args: &RunArgs, survey: &Survey) -> Result<Plan, Error> {
     let scenario = &asked.scenario;
     let general = &scenario.general;
-    let canary_per_s = Some(general.canary_per_s.unwrap_or(100.0)).filter(|&rate| rate > 0.0);
-    let engine = general.engine.unwrap_or(Engine::Auto);
+    let canary_per_s = Some(general.canary_per_s()).filter(|&rate| rate > 0.0);
+    let engine = general.engine();
     let mut actors = actors::of(scenario, survey);
     actors::map_writers(engine, &mut actors)?;
-    actors::refuse_ignored(args, &actors, canary_per_s.is_some())?;
     actors::check_direct(&actors, engine, canary_per_s.is_some(), survey)?;
     actors::check_batches(&actors)?;
     let way = deletion::way(&scenario.deletion, &survey.place)?;
@@ -49,7 +49,7 @@ pub(crate) fn plan(asked: &Asked, args: &RunArgs, survey: &Survey) -> Result<Pla
         scenario,
         actors: &actors,
         needs_file: canary_per_s.is_some() || actors.iter().any(|a| a.work.shares_file()),
-        reuse: args.foreground.reuse,
+        reuse: scenario.foreground.reuse(),
         fio_bytes: fio_bytes.unwrap_or(0),
         method: method(0).as_ref(),
         control,
@@ -57,7 +57,6 @@ pub(crate) fn plan(asked: &Asked, args: &RunArgs, survey: &Survey) -> Result<Pla
     })?;
     let direct = actors::go_direct(&actors).unwrap_or(survey.direct.is_ok());
     let phases = &scenario.phases;
-    let seconds = |given: Option<Duration>, default| given.unwrap_or(Duration::from_secs(default));
     Ok(Plan {
         scenario: asked.name.clone(),
         look_at: general.look_at.clone(),
@@ -67,11 +66,11 @@ pub(crate) fn plan(asked: &Asked, args: &RunArgs, survey: &Survey) -> Result<Pla
         file: ForegroundFile {
             size_bytes: sizes.foreground_bytes,
             direct,
-            keep: args.foreground.keep,
-            reuse: args.foreground.reuse,
+            keep: scenario.foreground.keep(),
+            reuse: scenario.foreground.reuse(),
         },
         engine,
-        seed: general.seed.unwrap_or(1),
+        seed: general.seed(),
         canary_per_s,
         fio,
         deletion: method(sizes.deletion_bytes).map(|method| Deletion {
@@ -79,18 +78,18 @@ pub(crate) fn plan(asked: &Asked, args: &RunArgs, survey: &Survey) -> Result<Pla
             size_bytes: sizes.deletion_bytes,
             files: scenario.deletion.planned_files(),
             extent_bytes: scenario.deletion.extent_bytes,
-            commit: !scenario.deletion.no_sync.unwrap_or(false),
+            commit: !scenario.deletion.no_sync(),
         }),
         control,
         timing: Timing {
-            interval: phases.interval.unwrap_or(Duration::from_millis(100)),
-            settle_limit: seconds(phases.settle, 60),
-            baseline: seconds(scenario.deletion.event_at.or(phases.baseline), 10),
-            recovery: seconds(phases.recovery, 10),
-            drain_limit: seconds(phases.drain_limit, 60),
+            interval: phases.interval(),
+            settle_limit: phases.settle(),
+            baseline: phases.baseline(),
+            recovery: phases.recovery(),
+            drain_limit: phases.drain_limit(),
         },
-        low: phases.low,
-        blind: args.counters.blind,
+        low: scenario.judging.low,
+        blind: general.counters() == Counters::Blind,
     })
 }
 

@@ -108,7 +108,7 @@ fn fragments(choice: &Choice<'_>) -> Result<Option<Fragments>, Error> {
     let unit = choice.survey.space.block_bytes.max(4096);
     if extent == 0 || !extent.is_multiple_of(unit) {
         return Err(Error::Usage(format!(
-            "--extent-size {extent}: extents are whole blocks, so give a multiple of {unit} bytes"
+            "deletion.extent-size {extent}: extents are whole blocks, so give a multiple of {unit} bytes"
         )));
     }
     let files = deletion.planned_files();

@@ -2,9 +2,11 @@ use ::tune::Range;
 use clap::Parser;
 use linux::mounts;
 use record::DiscardSetting;
+use units::settings::Section;
 
 use super::*;
 use crate::cli::{Cli, Command};
+use crate::commands::tune::args::TuneArgs;
 use crate::commands::tune::role;
 
 /// A file system without discard, on a drive that this machine hasn't.
@@ -48,8 +50,8 @@ fn the_advice_is_printed_as_commands_a_rule_and_a_role() {
     };
     let mut target = target("nosuch0", 1 << 30, 1 << 30);
     target.setting = DiscardSetting::On;
-    let text = told(&target, &advice, None, &args(&[]));
-    let rule = "(--persist writes it), /etc/udev/rules.d/61-trimbench-discard.rules:\n\
+    let text = told(&target, &advice, None, false, &Details::default());
+    let rule = "(--apply=persist writes it), /etc/udev/rules.d/61-trimbench-discard.rules:\n\
                 # Written by trimbench tune: the largest discard that suits a drive, in bytes.\n\
                 ACTION==\"add|change\", \
                 SUBSYSTEM==\"block\", ENV{DEVTYPE}==\"disk\", KERNEL==\"nosuch0\", \
@@ -88,24 +90,25 @@ fn what_is_trimmed_later_needs_a_timer_that_persist_installs() {
     let said = |setting: DiscardSetting, kept: Option<Trial>, more: &[&str]| {
         let mut target = target("nosuch0", 1 << 30, 1 << 30);
         target.setting = setting;
-        let args = args(&[&["--slowdown", "7%"][..], more].concat());
-        told(&target, &advice, kept, &args)
+        let args = args(more);
+        let details = Details::of(&["slowdown=7%".to_owned()]).unwrap();
+        told(&target, &advice, kept, args.persists(), &details)
     };
     let timer = "  trimbench fstrim --all --install-timer --slowdown=7%\n  \
                  systemctl enable --now trimbench-fstrim.timer\n";
     let (on, off) = (DiscardSetting::On, DiscardSetting::Off);
 
     let to_set = said(on, None, &[]);
-    let commands = format!("--apply --persist):\n  mount -o remount,nodiscard /data\n{timer}");
+    let commands = format!("--apply=persist):\n  mount -o remount,nodiscard /data\n{timer}");
     assert!(to_set.ends_with(&commands), "{to_set}");
     let set = said(on, Some(trial), &["--apply"]);
     assert!(set.contains("Set:\n  mount -o"), "{set}");
-    let needs = format!("It needs a timer, which --persist installs, or:\n{timer}");
+    let needs = format!("It needs a timer, which --apply=persist installs, or:\n{timer}");
     assert!(set.ends_with(&needs), "{set}");
     let as_was = said(off, Some(trial), &["--apply"]);
     assert_eq!(as_was, format!("\nAll is as it was. {needs}"));
 
-    let persist = ["--apply", "--persist"];
+    let persist = ["--apply=persist"];
     let set = said(on, Some(trial), &persist);
     assert!(set.ends_with("remount,nodiscard /data\n"), "{set}");
     let as_was = said(off, Some(trial), &persist);
