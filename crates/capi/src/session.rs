@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use pace::{Goal, Policy, Work};
 use reclaim::throttle::{Purpose, Setup, Stack, Throttle, ThrottleOptions};
-use reclaim::{ReclaimError, Unwatched};
+use reclaim::{ReclaimError, silent};
 
 /// After so long without a call the next begins anew.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -58,7 +58,7 @@ impl Session {
         if bytes == 0 {
             return Ok(0);
         }
-        let advice = self.throttle(bytes)?.grant(bytes, &mut Unwatched)?;
+        let advice = self.throttle(bytes)?.grant(bytes, &mut silent)?;
         self.called();
         Ok(advice.allow.min(bytes))
     }
@@ -87,7 +87,7 @@ impl Session {
             None => self.start(bytes)?,
         };
         running.throttle.freed(bytes, 0);
-        let committed = running.throttle.commit_freed(&mut Unwatched);
+        let committed = running.throttle.commit_freed(&mut silent);
         self.running = Some(running);
         self.called();
         committed
@@ -122,7 +122,7 @@ impl Session {
     }
 
     fn start(&self, bytes: u64) -> Result<Running, ReclaimError> {
-        let (throttle, _notes) = Throttle::start(&Setup {
+        let setup = Setup {
             on: self.on.as_fd(),
             stack: &self.stack,
             purpose: Purpose::Delete,
@@ -131,7 +131,8 @@ impl Session {
             policy: Policy::Adaptive(self.goal),
             card: None,
             options: &ThrottleOptions::default(),
-        })?;
+        };
+        let throttle = Throttle::start(&setup, &mut silent)?;
         Ok(Running {
             throttle,
             called: Instant::now(),

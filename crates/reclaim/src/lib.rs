@@ -14,20 +14,18 @@
 
 pub mod device;
 mod error;
+mod event;
 pub mod guard;
 pub mod reclaimer;
 mod rm;
 pub mod throttle;
 pub mod trim;
-mod warning;
-mod watch;
 pub mod words;
 
 pub use error::ReclaimError;
+pub use event::{Event, Listener, Looked, Problem, Progress, Question, Reply, silent};
 pub use reclaimer::PacedReclaimers;
 pub use rm::{
-    Asking, Intention, Options, Outcome, PreserveRoot, Problem, Question, Spared, Stopped, Talk,
-    Where, Why, intend, remove, resume,
+    Asking, Intention, Options, Outcome, PreserveRoot, Spared, Stopped, Where, Why, intend, remove,
+    resume,
 };
-pub use warning::Warning;
-pub use watch::{Progress, Unwatched, Watch};

@@ -21,8 +21,9 @@ mod systems;
 use std::fs::File;
 use std::os::fd::BorrowedFd;
 
+use crate::ReclaimError;
+use crate::event::Listener;
 use crate::throttle::Summary;
-use crate::{ReclaimError, Warning, Watch};
 
 pub use paced::{Emptied, PacedReclaimer};
 pub use systems::PacedReclaimers;
@@ -30,17 +31,20 @@ pub use systems::PacedReclaimers;
 /// Frees space of one file system.
 pub trait Reclaimer {
     /// Empties a file that no process needs any more. The caller then removes its name.
-    fn empty(&mut self, file: &File, watch: &mut dyn Watch) -> Result<(), ReclaimError>;
+    fn empty(&mut self, file: &File, listener: &mut Listener<'_>) -> Result<(), ReclaimError>;
     /// Returns whether a file that holds `bytes` fits into the present piece, or into a new one,
     /// for which it waits. Then the caller may remove the file as a small one.
-    fn fits(&mut self, bytes: u64, watch: &mut dyn Watch) -> Result<bool, ReclaimError>;
+    fn fits(&mut self, bytes: u64, listener: &mut Listener<'_>) -> Result<bool, ReclaimError>;
     /// Waits until the caller may remove a small file that holds `bytes`.
-    fn allow(&mut self, bytes: u64, watch: &mut dyn Watch) -> Result<(), ReclaimError>;
+    fn allow(&mut self, bytes: u64, listener: &mut Listener<'_>) -> Result<(), ReclaimError>;
     /// The caller reports that it has freed so many bytes by unlinking.
     fn freed(&mut self, bytes: u64);
     /// Waits until all that was freed has been discarded, and returns what the deletion came
     /// to; `None` where nothing is measured.
-    fn finish(self: Box<Self>, watch: &mut dyn Watch) -> Result<Option<Summary>, ReclaimError>;
+    fn finish(
+        self: Box<Self>,
+        listener: &mut Listener<'_>,
+    ) -> Result<Option<Summary>, ReclaimError>;
 }
 
 /// The amount to be freed on one file system, as far as it is known.
@@ -69,17 +73,18 @@ pub trait Reclaimers {
     fn try_goal(
         &mut self,
         _on: BorrowedFd<'_>,
-        _watch: &mut dyn Watch,
+        _listener: &mut Listener<'_>,
     ) -> Result<(), ReclaimError> {
         Ok(())
     }
     /// Announces that at least `amount` will be freed there, and whether a large file is in it.
     /// A reclaimer may begin to observe the devices while the caller still looks for more.
     fn anticipate(&mut self, _on: BorrowedFd<'_>, _amount: Amount, _has_large: bool) {}
-    /// Makes a reclaimer for so much there. Returns it with warnings for the user.
+    /// Makes a reclaimer for so much there.
     fn reclaimer(
         &mut self,
         on: BorrowedFd<'_>,
         amount: Amount,
-    ) -> Result<(Box<dyn Reclaimer>, Vec<Warning>), ReclaimError>;
+        listener: &mut Listener<'_>,
+    ) -> Result<Box<dyn Reclaimer>, ReclaimError>;
 }

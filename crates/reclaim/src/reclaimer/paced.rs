@@ -15,11 +15,10 @@ use storage::Commit;
 use super::file::Remains;
 use super::pieces::Cutting;
 use crate::error::ReclaimError;
+use crate::event::{Listener, note_all};
 use crate::throttle::{
     EarlyObservation, Purpose, Setup, Stack, Summary, Throttle, ThrottleOptions, shown,
 };
-use crate::warning::Warning;
-use crate::watch::Watch;
 
 /// The bytes from which on a file is cut by its extents, and a deletion is paced.
 pub(super) const SMALL: u64 = 1 << 20;
@@ -59,7 +58,6 @@ pub struct PacedReclaimer {
     /// The piece that small files share.
     piece: SharedPiece,
     skip_commits: bool,
-    warnings: Vec<Warning>,
 }
 
 /// A piece that was granted for small files.
@@ -84,8 +82,9 @@ impl PacedReclaimer {
         card: Option<&Card>,
         work: &Work,
         options: &ThrottleOptions,
+        listener: &mut Listener<'_>,
     ) -> Result<PacedReclaimer, ReclaimError> {
-        PacedReclaimer::observed(on, policy, card, work, options, None)
+        PacedReclaimer::observed(on, policy, card, work, options, None, listener)
     }
 
     /// As [`new`](Self::new), with what was observed before the work was known.
@@ -99,6 +98,7 @@ impl PacedReclaimer {
         work: &Work,
         options: &ThrottleOptions,
         early: Option<EarlyObservation>,
+        listener: &mut Listener<'_>,
     ) -> Result<PacedReclaimer, ReclaimError> {
         let early = early.and_then(EarlyObservation::take);
         let (mut stack, observed) = match early {
@@ -115,7 +115,7 @@ impl PacedReclaimer {
             stack.commit = Commit::Within;
         }
         let work = stack.shape(work);
-        let mut warnings = std::mem::take(&mut stack.warnings);
+        note_all(listener, &stack.notes);
         let setup = Setup {
             on,
             stack: &stack,
@@ -125,11 +125,10 @@ impl PacedReclaimer {
             card,
             options,
         };
-        let (throttle, more) = match observed {
-            Some(observed) => Throttle::start_with(&setup, observed)?,
-            None => Throttle::start(&setup)?,
+        let throttle = match observed {
+            Some(observed) => Throttle::start_with(&setup, observed, listener)?,
+            None => Throttle::start(&setup, listener)?,
         };
-        warnings.extend(more);
         Ok(PacedReclaimer {
             throttle,
             stack,
@@ -140,13 +139,7 @@ impl PacedReclaimer {
                 granted: Instant::now(),
             },
             skip_commits: options.skip_commits,
-            warnings,
         })
-    }
-
-    /// Returns the warnings for the user about the file system and its devices.
-    pub fn warnings(&self) -> &[Warning] {
-        &self.warnings
     }
 
     /// Returns whether anything is paced: discards are sent, and at least 1 MiB is to be freed.
@@ -165,21 +158,25 @@ impl PacedReclaimer {
     /// # Errors
     /// [`ReclaimError::Interrupted`], [`ReclaimError::Refused`], or [`ReclaimError::Free`] with the
     /// kernel's error.
-    pub fn empty(&mut self, file: &File, watch: &mut dyn Watch) -> Result<Emptied, ReclaimError> {
+    pub fn empty(
+        &mut self,
+        file: &File,
+        listener: &mut Listener<'_>,
+    ) -> Result<Emptied, ReclaimError> {
         let failed = |source: io::Error| free_failed(file, source);
         let metadata = file.metadata().map_err(failed)?;
         let allocated = allocated_bytes(&metadata);
         let own = Arc::new(file.try_clone().map_err(failed)?);
         let mut done = Emptied::default();
         if !self.is_paced() {
-            self.empty_unpaced(&own, metadata.len(), &mut done, watch)?;
+            self.empty_unpaced(&own, metadata.len(), &mut done, listener)?;
         } else if allocated >= SMALL {
-            let remains = self.remains(&own, metadata.len(), allocated, watch)?;
-            self.empty_paced(&own, remains, allocated, &mut done, watch)?;
+            let remains = self.remains(&own, metadata.len(), allocated, listener)?;
+            self.empty_paced(&own, remains, allocated, &mut done, listener)?;
         } else if allocated > 0 {
-            self.grant(allocated, watch)?;
+            self.grant(allocated, listener)?;
         }
-        self.cut(&own, 0, watch)?;
+        self.cut(&own, 0, listener)?;
         let rest = allocated.saturating_sub(done.bytes);
         if rest > 0 {
             if done.calls > 0 {
@@ -191,7 +188,7 @@ impl PacedReclaimer {
             done.bytes += rest;
             self.throttle.freed(rest, 0);
         }
-        self.commit(watch)?;
+        self.commit(listener)?;
         Ok(done)
     }
 
@@ -205,7 +202,7 @@ impl PacedReclaimer {
         file: &Arc<File>,
         length: u64,
         allocated: u64,
-        watch: &mut dyn Watch,
+        listener: &mut Listener<'_>,
     ) -> Result<Remains, ReclaimError> {
         let look = |length: u64, cutting| {
             Remains::of(file, length, allocated, cutting)
@@ -219,13 +216,13 @@ impl PacedReclaimer {
         // Beyond the limit of this process the kernel would end it with a signal.
         let limit = getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX);
         if end <= limit {
-            match self.cut(file, end, watch) {
+            match self.cut(file, end, listener) {
                 Err(ReclaimError::Free { .. }) => {}
                 longer => return longer.map(|()| remains),
             }
         }
-        self.grant(end - length, watch)?;
-        self.cut(file, length, watch)?;
+        self.grant(end - length, listener)?;
+        self.cut(file, length, listener)?;
         self.throttle.needs_commit();
         look(length, self.cutting)
     }
@@ -239,8 +236,8 @@ impl PacedReclaimer {
     ///
     /// # Errors
     /// [`ReclaimError::Interrupted`], [`ReclaimError::Refused`].
-    pub fn allow(&mut self, bytes: u64, watch: &mut dyn Watch) -> Result<(), ReclaimError> {
-        self.renew(bytes, watch)?;
+    pub fn allow(&mut self, bytes: u64, listener: &mut Listener<'_>) -> Result<(), ReclaimError> {
+        self.renew(bytes, listener)?;
         self.piece.left = self.piece.left.saturating_sub(bytes);
         Ok(())
     }
@@ -250,17 +247,17 @@ impl PacedReclaimer {
     ///
     /// # Errors
     /// [`ReclaimError::Interrupted`], [`ReclaimError::Refused`].
-    pub fn fits(&mut self, bytes: u64, watch: &mut dyn Watch) -> Result<bool, ReclaimError> {
-        self.renew(bytes, watch)?;
+    pub fn fits(&mut self, bytes: u64, listener: &mut Listener<'_>) -> Result<bool, ReclaimError> {
+        self.renew(bytes, listener)?;
         Ok(!self.is_paced() || self.piece.left >= bytes)
     }
 
     /// Waits for a new piece unless `bytes` fit into the present one.
-    fn renew(&mut self, bytes: u64, watch: &mut dyn Watch) -> Result<(), ReclaimError> {
-        self.throttle.report(watch, false)?;
+    fn renew(&mut self, bytes: u64, listener: &mut Listener<'_>) -> Result<(), ReclaimError> {
+        self.throttle.report(listener, false)?;
         let fits = self.piece.left >= bytes && self.piece.granted.elapsed() < LONGEST_SHARED;
         if self.is_paced() && bytes > 0 && !fits {
-            let advice = self.grant(bytes, watch)?;
+            let advice = self.grant(bytes, listener)?;
             self.piece = SharedPiece {
                 left: advice.allow,
                 granted: Instant::now(),
@@ -278,19 +275,19 @@ impl PacedReclaimer {
     ///
     /// # Errors
     /// [`ReclaimError::Interrupted`].
-    pub fn finish(mut self, watch: &mut dyn Watch) -> Result<Summary, ReclaimError> {
+    pub fn finish(mut self, listener: &mut Listener<'_>) -> Result<Summary, ReclaimError> {
         // Also where none was to be forced after each piece: now the debt is waited for.
         self.skip_commits = false;
-        self.commit(watch)?;
-        self.throttle.pay(watch)?;
+        self.commit(listener)?;
+        self.throttle.pay(listener)?;
         // The commit of a whole file system returns when its discards are done.
         if self.stack.mode == DebtMode::Commit && self.stack.commit != Commit::Whole {
-            self.throttle.last_discards(watch)?;
+            self.throttle.last_discards(listener)?;
         }
         if self.stack.discards_twice && self.throttle.freed_bytes() >= GROUP / 8 {
-            self.empty_groups(watch)?;
+            self.empty_groups(listener)?;
         }
-        let summary = self.throttle.finish(watch)?;
+        let summary = self.throttle.finish(listener)?;
         Ok(match self.stack.commit {
             Commit::File => summary,
             Commit::Within | Commit::Whole => Summary {
@@ -302,13 +299,13 @@ impl PacedReclaimer {
 
     /// Makes btrfs discard the last emptied block groups, as the pacer allows. Otherwise it would
     /// discard them up to a minute later, all at once.
-    fn empty_groups(&mut self, watch: &mut dyn Watch) -> Result<(), ReclaimError> {
+    fn empty_groups(&mut self, listener: &mut Listener<'_>) -> Result<(), ReclaimError> {
         for (round, ms) in CLEANING_MS.into_iter().enumerate() {
             let before = self.throttle.discards().bytes;
-            self.throttle.grant(GROUP, watch)?;
-            self.throttle.pause(Duration::from_millis(ms), watch)?;
-            self.throttle.sync(watch)?;
-            self.throttle.pay(watch)?;
+            self.throttle.grant(GROUP, listener)?;
+            self.throttle.pause(Duration::from_millis(ms), listener)?;
+            self.throttle.sync(listener)?;
+            self.throttle.pay(listener)?;
             let came = self.throttle.discards().bytes - before;
             let all_came = self.throttle.state().discarded_twice >= self.throttle.freed_bytes();
             // The first round is too short for all there may be.
@@ -326,7 +323,7 @@ impl PacedReclaimer {
         mut remains: Remains,
         allocated: u64,
         done: &mut Emptied,
-        watch: &mut dyn Watch,
+        listener: &mut Listener<'_>,
     ) -> Result<(), ReclaimError> {
         let failed = |error: FileError| free_failed(file, io::Error::other(error));
         if !remains.is_empty(file).map_err(failed)?
@@ -335,7 +332,7 @@ impl PacedReclaimer {
             self.throttle.expect_extents(bytes);
         }
         while !remains.is_empty(file).map_err(failed)? {
-            let advice = self.grant(allocated.saturating_sub(done.bytes), watch)?;
+            let advice = self.grant(allocated.saturating_sub(done.bytes), listener)?;
             let began = Instant::now();
             let mut allowed = advice.allow;
             let mut first = true;
@@ -346,7 +343,7 @@ impl PacedReclaimer {
                 let Some(piece) = remains.next(file, most, may_cut).map_err(failed)? else {
                     break;
                 };
-                self.cut(file, piece.length, watch)?;
+                self.cut(file, piece.length, listener)?;
                 self.throttle.freed(piece.frees, piece.exempt);
                 done.bytes += piece.frees;
                 done.exempt += piece.exempt;
@@ -355,10 +352,10 @@ impl PacedReclaimer {
                 first = false;
                 // Parts of one extent would be discarded together again.
                 if piece.cuts {
-                    self.commit(watch)?;
+                    self.commit(listener)?;
                 }
             }
-            self.commit(watch)?;
+            self.commit(listener)?;
         }
         Ok(())
     }
@@ -369,13 +366,13 @@ impl PacedReclaimer {
         file: &Arc<File>,
         length: u64,
         done: &mut Emptied,
-        watch: &mut dyn Watch,
+        listener: &mut Listener<'_>,
     ) -> Result<(), ReclaimError> {
         let step = (4 * LARGEST_CALL).max(length / 256);
         let mut left = length;
         while left > step {
             left -= step;
-            self.cut(file, left, watch)?;
+            self.cut(file, left, listener)?;
             done.calls += 1;
         }
         Ok(())
@@ -386,19 +383,19 @@ impl PacedReclaimer {
         &mut self,
         file: &Arc<File>,
         length: u64,
-        watch: &mut dyn Watch,
+        listener: &mut Listener<'_>,
     ) -> Result<(), ReclaimError> {
         let own = Arc::clone(file);
         self.throttle
-            .call(watch, move || own.set_len(length))?
+            .call(listener, move || own.set_len(length))?
             .map_err(|source| free_failed(file, source))
     }
 
     /// Forces a commit, where the file system would otherwise keep its discards for later.
-    fn commit(&mut self, watch: &mut dyn Watch) -> Result<(), ReclaimError> {
+    fn commit(&mut self, listener: &mut Listener<'_>) -> Result<(), ReclaimError> {
         match self.skip_commits {
             true => Ok(()),
-            false => self.throttle.commit_freed(watch),
+            false => self.throttle.commit_freed(listener),
         }
     }
 
@@ -407,11 +404,11 @@ impl PacedReclaimer {
     ///
     /// It first commits all that was freed before: otherwise the file system would wait seconds
     /// with its commit, and the pacer waits for those discards.
-    fn grant(&mut self, least: u64, watch: &mut dyn Watch) -> Result<Advice, ReclaimError> {
+    fn grant(&mut self, least: u64, listener: &mut Listener<'_>) -> Result<Advice, ReclaimError> {
         self.piece.left = 0;
-        self.commit(watch)?;
+        self.commit(listener)?;
         let left = self.work.bytes.saturating_sub(self.throttle.freed_bytes());
-        self.throttle.grant(left.max(least), watch)
+        self.throttle.grant(left.max(least), listener)
     }
 }
 

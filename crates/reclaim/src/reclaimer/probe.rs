@@ -11,8 +11,8 @@ use pace::{Goal, Policy, Refusal, Work};
 use super::PacedReclaimer;
 use super::paced::free_failed;
 use crate::error::ReclaimError;
+use crate::event::Listener;
 use crate::throttle::{ThrottleOptions, nameless};
-use crate::watch::Watch;
 
 /// The number of files and the bytes of each: each file becomes a small discard.
 const FILES: usize = 16;
@@ -34,7 +34,7 @@ pub(crate) fn try_latency(
     on: BorrowedFd<'_>,
     asked: Duration,
     options: &ThrottleOptions,
-    watch: &mut dyn Watch,
+    listener: &mut Listener<'_>,
 ) -> Result<(), ReclaimError> {
     let Ok(files) = files(on) else { return Ok(()) };
     let goal = Goal {
@@ -47,11 +47,12 @@ pub(crate) fn try_latency(
         ..options.clone()
     };
     let work = Work::new((FILES * BYTES) as u64, FILES as u64);
-    let mut reclaimer = PacedReclaimer::new(on, Policy::Adaptive(goal), None, &work, &options)?;
+    let mut reclaimer =
+        PacedReclaimer::new(on, Policy::Adaptive(goal), None, &work, &options, listener)?;
     for file in &files {
-        reclaimer.empty(file, watch)?;
+        reclaimer.empty(file, listener)?;
     }
-    let summary = reclaimer.finish(watch)?;
+    let summary = reclaimer.finish(listener)?;
     let Some(observed) = summary.observed.filter(|_| summary.discards > 0) else {
         return Ok(());
     };

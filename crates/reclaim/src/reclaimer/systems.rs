@@ -14,8 +14,9 @@ use storage::FileSystem;
 use super::paced::SMALL;
 use super::probe::try_latency;
 use super::{Amount, PacedReclaimer, Reclaimer, Reclaimers};
+use crate::ReclaimError;
+use crate::event::Listener;
 use crate::throttle::{EarlyObservation, Summary, ThrottleOptions};
-use crate::{ReclaimError, Warning, Watch};
 
 /// Makes a [`PacedReclaimer`] for each file system.
 #[derive(Debug)]
@@ -136,11 +137,15 @@ impl Reclaimers for PacedReclaimers<'_> {
         self.paces(on) && !(adapts && later)
     }
 
-    fn try_goal(&mut self, on: BorrowedFd<'_>, watch: &mut dyn Watch) -> Result<(), ReclaimError> {
+    fn try_goal(
+        &mut self,
+        on: BorrowedFd<'_>,
+        listener: &mut Listener<'_>,
+    ) -> Result<(), ReclaimError> {
         match (self.policy, self.card) {
             // A card has told already.
             (Policy::Adaptive(goal), None) if self.paces(on) => match goal.max_latency {
-                Some(asked) => try_latency(on, asked, &self.options, watch),
+                Some(asked) => try_latency(on, asked, &self.options, listener),
                 None => Ok(()),
             },
             _ => Ok(()),
@@ -165,35 +170,39 @@ impl Reclaimers for PacedReclaimers<'_> {
         &mut self,
         on: BorrowedFd<'_>,
         amount: Amount,
-    ) -> Result<(Box<dyn Reclaimer>, Vec<Warning>), ReclaimError> {
+        listener: &mut Listener<'_>,
+    ) -> Result<Box<dyn Reclaimer>, ReclaimError> {
         let work = Work::new(amount.bytes, amount.extents);
         let device = rustix::fs::fstat(on).map(|stat| stat.st_dev);
         let early = device.ok().and_then(|device| self.early.remove(&device));
         let (policy, card) = (self.policy, self.card);
-        let reclaimer = PacedReclaimer::observed(on, policy, card, &work, &self.options, early)?;
-        let warnings = reclaimer.warnings().to_vec();
-        Ok((Box::new(reclaimer), warnings))
+        let reclaimer =
+            PacedReclaimer::observed(on, policy, card, &work, &self.options, early, listener)?;
+        Ok(Box::new(reclaimer))
     }
 }
 
 impl Reclaimer for PacedReclaimer {
-    fn empty(&mut self, file: &File, watch: &mut dyn Watch) -> Result<(), ReclaimError> {
-        PacedReclaimer::empty(self, file, watch).map(|_| ())
+    fn empty(&mut self, file: &File, listener: &mut Listener<'_>) -> Result<(), ReclaimError> {
+        PacedReclaimer::empty(self, file, listener).map(|_| ())
     }
 
-    fn fits(&mut self, bytes: u64, watch: &mut dyn Watch) -> Result<bool, ReclaimError> {
-        PacedReclaimer::fits(self, bytes, watch)
+    fn fits(&mut self, bytes: u64, listener: &mut Listener<'_>) -> Result<bool, ReclaimError> {
+        PacedReclaimer::fits(self, bytes, listener)
     }
 
-    fn allow(&mut self, bytes: u64, watch: &mut dyn Watch) -> Result<(), ReclaimError> {
-        PacedReclaimer::allow(self, bytes, watch)
+    fn allow(&mut self, bytes: u64, listener: &mut Listener<'_>) -> Result<(), ReclaimError> {
+        PacedReclaimer::allow(self, bytes, listener)
     }
 
     fn freed(&mut self, bytes: u64) {
         PacedReclaimer::freed(self, bytes);
     }
 
-    fn finish(self: Box<Self>, watch: &mut dyn Watch) -> Result<Option<Summary>, ReclaimError> {
-        PacedReclaimer::finish(*self, watch).map(Some)
+    fn finish(
+        self: Box<Self>,
+        listener: &mut Listener<'_>,
+    ) -> Result<Option<Summary>, ReclaimError> {
+        PacedReclaimer::finish(*self, listener).map(Some)
     }
 }

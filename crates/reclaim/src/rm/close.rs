@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{Outcome, Talk};
+use super::Outcome;
+use crate::event::{Listener, Progress};
 use crate::rm::trash::Trash;
 use crate::rm::trash::rests::Rests;
-use crate::watch::Progress;
 
 /// The pause after each small discard at the end, by the device number of a directory.
 pub(super) type Rested = HashMap<u64, Duration>;
@@ -18,7 +18,7 @@ pub(super) fn close(
     trashes: impl IntoIterator<Item = Trash>,
     outcome: &Outcome,
     rested: &Rested,
-    talk: &mut dyn Talk,
+    listener: &mut Listener<'_>,
 ) -> Vec<PathBuf> {
     let freed = outcome.summary.iter().map(|summary| summary.freed).sum();
     let done = Progress {
@@ -29,7 +29,7 @@ pub(super) fn close(
     };
     // Another subvolume than the one that was worked on has another number.
     let longest = rested.values().copied().max().unwrap_or_default();
-    let mut rests = Rests::new(done, talk);
+    let mut rests = Rests::new(done, listener);
     let mut left: Vec<PathBuf> = trashes
         .into_iter()
         .filter_map(|trash| {

@@ -13,7 +13,6 @@ mod resume;
 mod resume_trashes;
 mod spared;
 mod survey;
-mod talk;
 #[cfg(test)]
 mod tests;
 mod trash;
@@ -28,10 +27,10 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::ReclaimError;
+use crate::event::{Event, Listener, Problem, Progress, Reporter, report};
 use crate::reclaimer::Reclaimers;
 use crate::rm::trash::Trash;
 use crate::throttle::Summary;
-use crate::watch::{Beat, Progress, tick};
 use amounts::Amounts;
 use arguments::{Argument, Parents};
 use close::{Rested, close};
@@ -42,7 +41,6 @@ use units::names::quoted;
 
 pub use resume::{Where, resume};
 pub use spared::{Spared, Why};
-pub use talk::{Problem, Question, Talk};
 
 /// How the root directory and other devices are protected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,7 +88,7 @@ pub struct Options {
 pub struct Outcome {
     /// Names removed.
     pub names: u64,
-    /// Names that stay although they should be removed. Each was reported through [`Talk::failed`].
+    /// Names that stay although they should be removed. Each was reported through [`Event::Failed`].
     pub failures: u64,
     /// The summary of each file system that was paced.
     pub summary: Vec<Summary>,
@@ -137,17 +135,17 @@ const ASKED_ABOUT: &str = "it holds what is asked about";
 /// changes nothing.
 ///
 /// # Errors
-/// [`ReclaimError::Interrupted`] if `talk` stops it.
+/// [`ReclaimError::Interrupted`] if `listener` stops it.
 pub fn intend(
     paths: &[PathBuf],
     options: &Options,
     reclaimers: &mut dyn Reclaimers,
-    talk: &mut dyn Talk,
+    listener: &mut Listener<'_>,
 ) -> Result<(Vec<Intention>, u64), ReclaimError> {
     let mut parents = Parents::default();
     let mut failures = 0;
     let mut all: Vec<Intention> = Vec::new();
-    for argument in look(paths, options, &mut parents, talk, &mut failures) {
+    for argument in look(paths, options, &mut parents, listener, &mut failures) {
         let parent = parents.get(argument.parent);
         let mut amounts = Amounts::default();
         let surveyed = Surveyed {
@@ -156,7 +154,7 @@ pub fn intend(
             path: &argument.path,
             one_file_system: options.one_file_system,
         };
-        let names = survey(&surveyed, &mut amounts, None, talk)?;
+        let names = survey(&surveyed, &mut amounts, None, listener)?;
         let bytes = amounts.each().map(|amount| amount.bytes).sum();
         // Another file system may be mounted there.
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -166,7 +164,7 @@ pub fn intend(
         let mut in_place = reason(&argument, options, &parents);
         if in_place.is_none()
             && !goes_at_once(&argument, options, paced)
-            && is_asked_about(&argument, options, parent.fd.as_fd(), talk)?
+            && is_asked_about(&argument, options, parent.fd.as_fd(), listener)?
         {
             in_place = Some(ASKED_ABOUT.to_owned());
         }
@@ -184,7 +182,9 @@ pub fn intend(
     let paced = all.iter().any(|intention| intention.paced);
     if let Some(why) = search.is_blind().filter(|_| paced) {
         let why = large::unknown(why);
-        talk.note(&format!("large files would be freed whole: {why}"));
+        listener(Event::Note(&format_args!(
+            "large files would be freed whole: {why}"
+        )));
     }
     Ok((all, failures))
 }
@@ -194,11 +194,17 @@ pub fn remove(
     paths: &[PathBuf],
     options: &Options,
     reclaimers: &mut dyn Reclaimers,
-    talk: &mut dyn Talk,
+    listener: &mut Listener<'_>,
 ) -> Outcome {
     let mut outcome = Outcome::default();
     let mut parents = Parents::default();
-    let arguments = look(paths, options, &mut parents, talk, &mut outcome.failures);
+    let arguments = look(
+        paths,
+        options,
+        &mut parents,
+        listener,
+        &mut outcome.failures,
+    );
     let mut trashes = HashMap::new();
     let ended = begin(
         arguments,
@@ -206,14 +212,14 @@ pub fn remove(
         &parents,
         &mut trashes,
         reclaimers,
-        talk,
+        listener,
         &mut outcome,
     );
     let (rested, error) = match ended {
         Ok(rested) => (rested, None),
         Err(error) => (Rested::new(), Some(error)),
     };
-    outcome.left = close(trashes.into_values(), &outcome, &rested, talk);
+    outcome.left = close(trashes.into_values(), &outcome, &rested, listener);
     outcome.stopped = error.map(|error| Stopped::new(&error));
     outcome
 }
@@ -236,7 +242,7 @@ fn look(
     paths: &[PathBuf],
     options: &Options,
     parents: &mut Parents,
-    talk: &mut dyn Talk,
+    listener: &mut Listener<'_>,
     failures: &mut u64,
 ) -> Vec<Argument> {
     // Each directory that arguments are in stays open, and so does its trash.
@@ -257,7 +263,7 @@ fn look(
             Err(Problem::System(Errno::NOENT | Errno::NOTDIR)) if options.force => {}
             Err(problem) => {
                 *failures += 1;
-                talk.failed(path, &problem);
+                listener(Event::Failed(path, &problem));
             }
         }
     }
@@ -277,9 +283,9 @@ fn is_asked_about(
     argument: &Argument,
     options: &Options,
     parent: BorrowedFd<'_>,
-    talk: &mut dyn Talk,
+    listener: &mut Listener<'_>,
 ) -> Result<bool, ReclaimError> {
-    Ok(options.asking == Asking::Protected && would_ask(argument, parent, talk)?)
+    Ok(options.asking == Asking::Protected && would_ask(argument, parent, listener)?)
 }
 
 /// Returns why an argument isn't renamed first, as far as that is known before.
@@ -296,21 +302,21 @@ fn begin(
     parents: &Parents,
     trashes: &mut HashMap<usize, Trash>,
     reclaimers: &mut dyn Reclaimers,
-    talk: &mut dyn Talk,
+    listener: &mut Listener<'_>,
     outcome: &mut Outcome,
 ) -> Result<Rested, ReclaimError> {
     let mut paced: HashMap<u64, bool> = HashMap::new();
     let mut all = Vec::with_capacity(arguments.len());
-    let mut beat = Beat::default();
+    let mut reporter = Reporter::default();
     for argument in arguments {
-        beat.tick(talk, &Progress::default())?;
+        reporter.report(listener, Progress::default())?;
         let parent = parents.get(argument.parent);
         let paces = *paced
             .entry(parent.device)
             .or_insert_with(|| reclaimers.paces(parent.fd.as_fd()));
         let method = if goes_at_once(&argument, options, paces) {
             Method::Unlink
-        } else if is_asked_about(&argument, options, parent.fd.as_fd(), talk)? {
+        } else if is_asked_about(&argument, options, parent.fd.as_fd(), listener)? {
             Method::InPlace(Some(ASKED_ABOUT.to_owned()))
         } else {
             match reason(&argument, options, parents) {
@@ -336,12 +342,12 @@ fn begin(
     for removal in large {
         let parent = parents.get(removal.argument.parent);
         if tried.insert(parent.device) {
-            reclaimers.try_goal(parent.fd.as_fd(), talk)?;
+            reclaimers.try_goal(parent.fd.as_fd(), listener)?;
         }
     }
     // The last moment at which nothing has happened.
-    tick(talk, &Progress::default())?;
-    if let Err(error) = take(&mut all, options, parents, trashes, talk, outcome) {
+    report(listener, Progress::default())?;
+    if let Err(error) = take(&mut all, options, parents, trashes, listener, outcome) {
         put_all_back(&all, trashes);
         return Err(error);
     }
@@ -365,9 +371,9 @@ fn begin(
             path,
             one_file_system: options.one_file_system,
         };
-        survey(&surveyed, &mut amounts, Some(&mut *reclaimers), talk)?;
+        survey(&surveyed, &mut amounts, Some(&mut *reclaimers), listener)?;
     }
-    let mut remover = Remover::new(talk, reclaimers, amounts, options.asking);
+    let mut remover = Remover::new(listener, reclaimers, amounts, options.asking);
     let mut at = 0;
     let ended = match run(&mut remover, &all, options, parents, trashes, &mut at) {
         Ok(()) => remover.finish().map(|(summary, rested)| {
@@ -380,7 +386,9 @@ fn begin(
             Err(error)
         }
         Err(error) => {
-            untouched(&all[at..], parents, remover.dialogue.talk);
+            untouched(&all[at..], parents, &mut |event| {
+                remover.dialogue.hear(event)
+            });
             Err(error)
         }
     };
@@ -428,10 +436,9 @@ fn run(
         let gone = match (remover.remove(&item), &removal.method) {
             (Err(error), Method::InPlace(_)) if !matches!(error, ReclaimError::Refused(_)) => {
                 let name = quoted(&argument.path);
-                let said = format!(
+                remover.dialogue.note(&format_args!(
                     "what is left of {name}, if anything, is where it was, and can't be resumed"
-                );
-                remover.dialogue.talk.note(&said);
+                ));
                 return Err(error);
             }
             (gone, _) => gone?,
@@ -439,10 +446,8 @@ fn run(
         match &removal.method {
             Method::InPlace(Some(why)) if remover.names() > names => {
                 let name = quoted(&argument.path);
-                remover
-                    .dialogue
-                    .talk
-                    .note(&format!("{name} was removed in place: {why}"));
+                let said = format_args!("{name} was removed in place: {why}");
+                remover.dialogue.note(&said);
             }
             Method::Trash(number) if !gone => {
                 let put = trash.map(|trash| trash.put_back(*number, &argument.name));
@@ -456,7 +461,7 @@ fn run(
 
 /// Notes which arguments are still in their old places, where no resume looks for them. If the
 /// removal ended at one that is removed in place, that one was noted already.
-fn untouched(rest: &[Removal], parents: &Parents, talk: &mut dyn Talk) {
+fn untouched(rest: &[Removal], parents: &Parents, listener: &mut Listener<'_>) {
     let ended_in_place = matches!(rest, [first, ..] if matches!(first.method, Method::InPlace(_)));
     let stays = |removal: &&Removal| {
         !matches!(removal.method, Method::Trash(_)) && removal.is_there(parents)
@@ -464,10 +469,10 @@ fn untouched(rest: &[Removal], parents: &Parents, talk: &mut dyn Talk) {
     let mut stay = rest.iter().skip(usize::from(ended_in_place)).filter(stays);
     let Some(first) = stay.next() else { return };
     let name = quoted(&first.argument.path);
-    talk.note(&match stay.count() {
+    listener(Event::Note(&match stay.count() {
         0 => format!("{name} was not begun with, and isn't resumed"),
         more => format!("{name} and {more} more were not begun with, and aren't resumed"),
-    });
+    }));
 }
 
 fn put_back_told(
@@ -477,7 +482,7 @@ fn put_back_told(
     trash: Option<&Trash>,
 ) {
     if let (Some(Err(errno)), Some(trash)) = (put, trash) {
-        remover.dialogue.talk.note(&format!(
+        remover.dialogue.note(&format_args!(
             "what remains of {} is in {}: it can't have its name back: {}",
             quoted(&argument.path),
             quoted(trash.path()),

@@ -10,11 +10,11 @@ use rustix::fs::AtFlags;
 
 use super::arguments::{Argument, Parents};
 use super::survey::is_protected;
-use super::{ASKED_ABOUT, Asking, Options, Outcome, Problem, Talk};
+use super::{ASKED_ABOUT, Asking, Options, Outcome};
 use crate::ReclaimError;
+use crate::event::{Event, Listener, Problem, Progress, Reporter};
 use crate::rm::trash::journal::Entry;
 use crate::rm::trash::{Trash, Unusable};
-use crate::watch::{Beat, Progress};
 use units::names::quoted;
 
 /// How an argument is removed.
@@ -98,10 +98,10 @@ pub(super) fn take(
     options: &Options,
     parents: &Parents,
     trashes: &mut HashMap<usize, Trash>,
-    talk: &mut dyn Talk,
+    listener: &mut Listener<'_>,
     outcome: &mut Outcome,
 ) -> Result<(), ReclaimError> {
-    let mut beat = Beat::default();
+    let mut reporter = Reporter::default();
     let mut by_parent: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for (index, removal) in all.iter().enumerate() {
         if matches!(removal.method, Method::Trash(_)) {
@@ -113,7 +113,7 @@ pub(super) fn take(
     }
     for (parent, members) in by_parent {
         // Each waits for the disk.
-        beat.tick(talk, &Progress::default())?;
+        reporter.report(listener, Progress::default())?;
         let at = parents.get(parent);
         let entries: Vec<Entry> = (1..)
             .zip(&members)
@@ -142,7 +142,7 @@ pub(super) fn take(
                         && !trash.is_as_seen(number, argument.is_directory())
                     {
                         outcome.failures +=
-                            give_back(&trash, number, &argument.name, &argument.path, talk);
+                            give_back(&trash, number, &argument.name, &argument.path, listener);
                         removal.method = Method::InPlace(None);
                     }
                 }
@@ -162,21 +162,19 @@ pub(super) fn give_back(
     number: u32,
     name: &CStr,
     path: &Path,
-    talk: &mut dyn Talk,
+    listener: &mut Listener<'_>,
 ) -> u64 {
     let Err(errno) = trash.put_back(number, name) else {
         return 0;
     };
     let kept = trash.keep(number);
     let kept = kept.unwrap_or_else(|_| trash.path().to_owned());
-    talk.failed(
-        path,
-        &Problem::Words(format!(
-            "another program has swapped it meanwhile; what it put there is kept in {}, for it can't have its name back: {}",
-            quoted(&kept),
-            crate::words::of(errno)
-        )),
-    );
+    let problem = Problem::Words(format!(
+        "another program has swapped it meanwhile; what it put there is kept in {}, for it can't have its name back: {}",
+        quoted(&kept),
+        crate::words::of(errno)
+    ));
+    listener(Event::Failed(path, &problem));
     1
 }
 

@@ -24,9 +24,9 @@ use super::close::Rested;
 use super::lost;
 use super::on_disk::OnDisk;
 use super::spared::{AllSpared, Spared};
-use super::talk::{Problem, Talk};
 use super::{Asking, Summary};
 use crate::ReclaimError;
+use crate::event::{Listener, Problem};
 use crate::reclaimer::Reclaimers;
 use crate::rm::trash::Trash;
 use crate::rm::tree::{At, Left, Root, Trail, walk};
@@ -70,13 +70,13 @@ pub(super) struct Item<'a> {
 
 impl<'a> Remover<'a> {
     pub(super) fn new(
-        talk: &'a mut dyn Talk,
+        listener: &'a mut Listener<'a>,
         reclaimers: &'a mut dyn Reclaimers,
         amounts: Amounts,
         asking: Asking,
     ) -> Remover<'a> {
         Remover {
-            dialogue: Dialogue::new(talk, asking),
+            dialogue: Dialogue::new(listener, asking),
             systems: PacedSystems::new(reclaimers, amounts),
             current: Current::default(),
             begun: false,

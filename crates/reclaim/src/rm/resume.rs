@@ -7,10 +7,11 @@ use std::rc::Rc;
 use rustix::fs::{Dir, Mode, OFlags};
 
 use crate::ReclaimError;
+use crate::event::{Event, Listener, Problem};
 use crate::reclaimer::Reclaimers;
+use crate::rm::Outcome;
 use crate::rm::resume_trashes::resume_trashes;
 use crate::rm::trash::{PREFIX, Trash, Unusable, remember};
-use crate::rm::{Outcome, Talk};
 
 /// Where to look for trashes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,17 +30,13 @@ pub enum Where {
 pub fn resume(
     place: &Where,
     reclaimers: &mut dyn Reclaimers,
-    talk: &mut dyn Talk,
+    listener: &mut Listener<'_>,
 ) -> Result<(Outcome, usize), ReclaimError> {
     // All trashes stay open.
     linux::files::allow_most_open();
     let (mut trashes, mut failures) = (Vec::new(), 0);
-    let mut add =
-        |parent: OwnedFd, directory: &Path, name: &str, talk: &mut dyn Talk| match Trash::find(
-            &Rc::new(parent),
-            directory,
-            name,
-        ) {
+    let mut add = |parent: OwnedFd, directory: &Path, name: &str, listener: &mut Listener<'_>| {
+        match Trash::find(&Rc::new(parent), directory, name) {
             Ok(Some(trash)) => {
                 trashes.push(trash);
                 Added::Held
@@ -48,11 +45,12 @@ pub fn resume(
             Err(Unusable(because)) => {
                 failures += 1;
                 let path = directory.join(name);
-                let problem = format!("it is left alone, because {because}");
-                talk.failed(&path, &crate::rm::Problem::Words(problem));
+                let problem = Problem::Words(format!("it is left alone, because {because}"));
+                listener(Event::Failed(&path, &problem));
                 Added::LeftAlone
             }
-        };
+        }
+    };
     match place {
         Where::Directory(directory) => {
             let named = directory.file_name().and_then(|name| name.to_str());
@@ -60,11 +58,11 @@ pub fn resume(
             match (named, parent) {
                 (Some(name), Some(parent)) if linux::owner::is_named(name, PREFIX) => {
                     let parent = or_here(parent);
-                    add(open(parent)?, parent, name, talk);
+                    add(open(parent)?, parent, name, listener);
                 }
                 _ => {
                     for name in names(directory)? {
-                        add(open(directory)?, directory, &name, talk);
+                        add(open(directory)?, directory, &name, listener);
                     }
                 }
             }
@@ -75,18 +73,20 @@ pub fn resume(
                 let parent = match open(directory) {
                     Ok(parent) => parent,
                     Err(error) => {
-                        talk.note(&format!("{error}; what lies there waits"));
+                        listener(Event::Note(&format_args!("{error}; what lies there waits")));
                         continue;
                     }
                 };
                 let same = noted.was_in(parent.as_fd());
-                match add(parent, directory, name, talk) {
-                    Added::Gone if !same => talk.note(&format!(
-                        "{} was in another directory than is there now, on a file system that isn't mounted, or \
-                         that was renamed: it waits (noted in {})",
-                        units::names::quoted(directory.join(name)),
-                        units::names::quoted(noted.link.path())
-                    )),
+                match add(parent, directory, name, listener) {
+                    Added::Gone if !same => {
+                        listener(Event::Note(&format_args!(
+                            "{} was in another directory than is there now, on a file system that \
+                             isn't mounted, or that was renamed: it waits (noted in {})",
+                            units::names::quoted(directory.join(name)),
+                            units::names::quoted(noted.link.path())
+                        )));
+                    }
                     Added::Gone => noted.link.forget(),
                     Added::Held | Added::LeftAlone => {}
                 }
@@ -94,7 +94,7 @@ pub fn resume(
         }
     }
     let count = trashes.len();
-    let mut outcome = resume_trashes(trashes, reclaimers, talk);
+    let mut outcome = resume_trashes(trashes, reclaimers, listener);
     outcome.failures += failures;
     Ok((outcome, count))
 }

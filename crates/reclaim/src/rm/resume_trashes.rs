@@ -7,8 +7,9 @@ use super::close::{Rested, close};
 use super::removal::give_back;
 use super::remover::{Item, Remover};
 use super::survey::{Surveyed, survey};
-use super::{Asking, Outcome, Stopped, Talk};
+use super::{Asking, Outcome, Stopped};
 use crate::ReclaimError;
+use crate::event::{Event, Listener};
 use crate::reclaimer::Reclaimers;
 use crate::rm::trash::{FILE, Trash};
 use units::names::quoted;
@@ -17,7 +18,7 @@ use units::names::quoted;
 pub(crate) fn resume_trashes(
     trashes: Vec<Trash>,
     reclaimers: &mut dyn Reclaimers,
-    talk: &mut dyn Talk,
+    listener: &mut Listener<'_>,
 ) -> Outcome {
     let mut outcome = Outcome::default();
     let mut amounts = Amounts::default();
@@ -34,9 +35,9 @@ pub(crate) fn resume_trashes(
                     && trash.has_stayed(entry)
                 {
                     let path = quoted(entry.path.to_path());
-                    talk.note(&format!(
+                    listener(Event::Note(&format_args!(
                         "{path} is there: it was not taken away, or there is another now"
-                    ));
+                    )));
                 }
                 continue;
             }
@@ -49,12 +50,12 @@ pub(crate) fn resume_trashes(
                 && !trash.is_as_seen(entry.number, entry.directory)
                 && let Ok(old) = CString::new(entry.name.as_bytes())
             {
-                let failures = give_back(trash, entry.number, &old, &path, talk);
+                let failures = give_back(trash, entry.number, &old, &path, listener);
                 if failures == 0 {
                     let path = quoted(&path);
-                    talk.note(&format!(
+                    listener(Event::Note(&format_args!(
                         "{path} isn't what was to be removed: it has its name back"
-                    ));
+                    )));
                 }
                 outcome.failures += failures;
                 continue;
@@ -75,9 +76,9 @@ pub(crate) fn resume_trashes(
                 path,
                 one_file_system: entry.is_some_and(|entry| entry.one_file_system),
             };
-            survey(&surveyed, &mut amounts, Some(&mut *reclaimers), talk)?;
+            survey(&surveyed, &mut amounts, Some(&mut *reclaimers), listener)?;
         }
-        let mut remover = Remover::new(talk, reclaimers, amounts, Asking::Never);
+        let mut remover = Remover::new(listener, reclaimers, amounts, Asking::Never);
         let ended = (|| {
             for (index, entry, name, path) in &items {
                 let trash = &trashes[*index];
@@ -95,7 +96,7 @@ pub(crate) fn resume_trashes(
                 {
                     let put = trash.put_back(entry.number, &old);
                     if let Err(errno) = put {
-                        remover.dialogue.talk.note(&format!(
+                        remover.dialogue.note(&format_args!(
                             "what remains of {} stays in {}: {}",
                             quoted(path),
                             quoted(trash.path()),
@@ -112,7 +113,7 @@ pub(crate) fn resume_trashes(
         outcome.failures += remover.failures();
         ended
     })();
-    outcome.left = close(trashes, &outcome, &rested, talk);
+    outcome.left = close(trashes, &outcome, &rested, listener);
     outcome.stopped = ended.err().map(|error: ReclaimError| Stopped::new(&error));
     outcome
 }

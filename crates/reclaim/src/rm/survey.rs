@@ -10,22 +10,22 @@ use rustix::io::Errno;
 use super::amounts::Amounts;
 use super::arguments::Argument;
 use super::remover::LARGE;
+use crate::event::{Listener, Reporter};
 use crate::reclaimer::Reclaimers;
 use crate::rm::tree::{At, Enter, Entry, Kind, Left, Root, Trail, Visit, walk};
-use crate::watch::Beat;
-use crate::{Progress, ReclaimError, Watch};
+use crate::{Progress, ReclaimError};
 
 /// Adds up what a name holds, a directory with all that is in it. Returns how many names that are.
 /// It removes nothing and fails at nothing: the removal reports what can't be examined. It
 /// announces to `reclaimers` what they will have to free.
 ///
 /// # Errors
-/// [`ReclaimError::Interrupted`] if `watch` ends it.
+/// [`ReclaimError::Interrupted`] if `listener` ends it.
 pub(super) fn survey(
     name: &Surveyed<'_>,
     amounts: &mut Amounts,
     reclaimers: Option<&mut dyn Reclaimers>,
-    watch: &mut dyn Watch,
+    listener: &mut Listener<'_>,
 ) -> Result<u64, ReclaimError> {
     let parent = name.parent;
     let Ok(stat) = rustix::fs::statat(parent, name.name, AtFlags::SYMLINK_NOFOLLOW) else {
@@ -43,10 +43,10 @@ pub(super) fn survey(
             parent: device.map(|device| (device, parent)),
             last: None,
         }),
-        watch,
+        listener,
         protected: None,
         names: 0,
-        beat: Beat::default(),
+        reporter: Reporter::default(),
     };
     let root = Root {
         parent,
@@ -99,11 +99,11 @@ impl Announced<'_> {
 /// Returns whether the user would be asked about any name in a tree.
 ///
 /// # Errors
-/// [`ReclaimError::Interrupted`] if `watch` ends it.
+/// [`ReclaimError::Interrupted`] if `listener` ends it.
 pub(super) fn would_ask(
     argument: &Argument,
     parent: BorrowedFd<'_>,
-    watch: &mut dyn Watch,
+    listener: &mut Listener<'_>,
 ) -> Result<bool, ReclaimError> {
     if !argument.is_directory() {
         return Ok(is_protected(parent, &argument.name));
@@ -111,10 +111,10 @@ pub(super) fn would_ask(
     let mut survey = Survey {
         amounts: &mut Amounts::default(),
         announced: None,
-        watch,
+        listener,
         protected: Some(false),
         names: 0,
-        beat: Beat::default(),
+        reporter: Reporter::default(),
     };
     let root = Root {
         parent,
@@ -129,12 +129,12 @@ pub(super) fn would_ask(
 struct Survey<'a> {
     amounts: &'a mut Amounts,
     announced: Option<Announced<'a>>,
-    watch: &'a mut dyn Watch,
+    listener: &'a mut Listener<'a>,
     /// Look for names about which the user would be asked, and stop at the first. `None`: don't
     /// look.
     protected: Option<bool>,
     names: u64,
-    beat: Beat,
+    reporter: Reporter,
 }
 
 /// Returns whether this user may not write to a name, by the same test as rm's.
@@ -150,7 +150,7 @@ pub(super) fn is_protected(directory: BorrowedFd<'_>, name: &CStr) -> bool {
 impl Survey<'_> {
     fn count(&mut self, at: At<'_>, name: &CStr, kind: Kind) -> Result<(), ReclaimError> {
         self.names += 1;
-        self.beat.tick(self.watch, &Progress::default())?;
+        self.reporter.report(self.listener, Progress::default())?;
         if matches!(kind, Kind::File | Kind::Unknown)
             && let Ok(stat) = rustix::fs::statat(at.fd, name, AtFlags::SYMLINK_NOFOLLOW)
         {
@@ -169,7 +169,7 @@ impl Survey<'_> {
 impl Visit for Survey<'_> {
     fn enter(&mut self, at: At<'_>, _: &Trail) -> Result<Enter, ReclaimError> {
         self.names += 1;
-        self.beat.tick(self.watch, &Progress::default())?;
+        self.reporter.report(self.listener, Progress::default())?;
         if let Some(found) = &mut self.protected {
             *found |= is_protected(at.fd, c".");
         }

@@ -1,14 +1,12 @@
 use std::cell::Cell;
 use std::fs;
-use std::ops::ControlFlow;
 use std::os::fd::BorrowedFd;
-use std::path::Path;
 use std::rc::Rc;
 
 use super::removal::{entry, give_back};
 use super::*;
 use crate::reclaimer::{Amount, Reclaimer};
-use crate::{Warning, Watch};
+use crate::{Question, Reply};
 
 /// Paces nothing; or allows all that is asked for, and counts it.
 #[derive(Clone, Default)]
@@ -35,21 +33,22 @@ impl Reclaimers for Counted {
         &mut self,
         _: BorrowedFd<'_>,
         _: Amount,
-    ) -> Result<(Box<dyn Reclaimer>, Vec<Warning>), ReclaimError> {
-        Ok((Box::new(self.clone()), Vec::new()))
+        _: &mut Listener<'_>,
+    ) -> Result<Box<dyn Reclaimer>, ReclaimError> {
+        Ok(Box::new(self.clone()))
     }
 }
 
 impl Reclaimer for Counted {
-    fn empty(&mut self, _: &fs::File, _: &mut dyn Watch) -> Result<(), ReclaimError> {
+    fn empty(&mut self, _: &fs::File, _: &mut Listener<'_>) -> Result<(), ReclaimError> {
         Ok(())
     }
 
-    fn fits(&mut self, _: u64, _: &mut dyn Watch) -> Result<bool, ReclaimError> {
+    fn fits(&mut self, _: u64, _: &mut Listener<'_>) -> Result<bool, ReclaimError> {
         Ok(false)
     }
 
-    fn allow(&mut self, bytes: u64, _: &mut dyn Watch) -> Result<(), ReclaimError> {
+    fn allow(&mut self, bytes: u64, _: &mut Listener<'_>) -> Result<(), ReclaimError> {
         self.allowed.set(self.allowed.get() + bytes);
         Ok(())
     }
@@ -58,58 +57,35 @@ impl Reclaimer for Counted {
         self.freed.set(self.freed.get() + bytes);
     }
 
-    fn finish(self: Box<Self>, _: &mut dyn Watch) -> Result<Option<Summary>, ReclaimError> {
+    fn finish(self: Box<Self>, _: &mut Listener<'_>) -> Result<Option<Summary>, ReclaimError> {
         Ok(None)
     }
 }
 
-/// Stops the removal after so many ticks, and only once.
-struct Enough {
-    after: u32,
-}
-
-impl Watch for Enough {
-    fn tick(&mut self, _: &Progress) -> ControlFlow<()> {
-        let is_now = self.after == 0;
-        self.after = self.after.wrapping_sub(1);
+/// A listener that stops the removal after so many reports of progress, and only once.
+fn enough(mut after: u32) -> impl FnMut(Event<'_>) -> Reply {
+    move |event| {
+        let Event::Progress(_) = event else {
+            return Reply::Yes;
+        };
+        let is_now = after == 0;
+        after = after.wrapping_sub(1);
         match is_now {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
+            true => Reply::Stop,
+            false => Reply::Yes,
         }
     }
 }
 
-impl Talk for Enough {
-    fn removed(&mut self, _: &Path, _: bool) {}
-    fn failed(&mut self, _: &Path, _: &Problem) {}
-    fn note(&mut self, _: &str) {}
-    fn ask(&mut self, _: &Path, _: Question, _: bool) -> bool {
-        true
-    }
-}
-
-/// Answers yes to every question, and stops the removal at the tick after the second.
-#[derive(Default)]
-struct YesAndEnough {
-    asked: u32,
-}
-
-impl Watch for YesAndEnough {
-    fn tick(&mut self, _: &Progress) -> ControlFlow<()> {
-        match self.asked {
-            0 | 1 => ControlFlow::Continue(()),
-            _ => ControlFlow::Break(()),
+/// A listener that answers yes to the first question, and stops the removal at the second.
+fn yes_and_enough() -> impl FnMut(Event<'_>) -> Reply {
+    let mut asked = 0;
+    move |event| {
+        asked += u32::from(matches!(event, Event::Question { .. }));
+        match asked {
+            0 | 1 => Reply::Yes,
+            _ => Reply::Stop,
         }
-    }
-}
-
-impl Talk for YesAndEnough {
-    fn removed(&mut self, _: &Path, _: bool) {}
-    fn failed(&mut self, _: &Path, _: &Problem) {}
-    fn note(&mut self, _: &str) {}
-    fn ask(&mut self, _: &Path, _: Question, _: bool) -> bool {
-        self.asked += 1;
-        true
     }
 }
 
@@ -120,21 +96,17 @@ struct Told {
     asked: Vec<Question>,
 }
 
-impl Watch for Told {
-    fn tick(&mut self, _: &Progress) -> ControlFlow<()> {
-        ControlFlow::Continue(())
-    }
-}
-
-impl Talk for Told {
-    fn removed(&mut self, _: &Path, _: bool) {}
-    fn failed(&mut self, path: &Path, problem: &Problem) {
-        self.failed.push(problem.message(path));
-    }
-    fn note(&mut self, _: &str) {}
-    fn ask(&mut self, _: &Path, what: Question, _: bool) -> bool {
-        self.asked.push(what);
-        false
+impl Told {
+    fn hear(&mut self, event: Event<'_>) -> Reply {
+        match event {
+            Event::Failed(path, problem) => self.failed.push(problem.message(path)),
+            Event::Question { what, .. } => {
+                self.asked.push(what);
+                return Reply::No;
+            }
+            _ => {}
+        }
+        Reply::Yes
     }
 }
 
@@ -162,7 +134,7 @@ fn whoever_stops_it_while_it_looks_loses_nothing() {
             std::slice::from_ref(&tree),
             &OPTIONS,
             &mut Counted::default(),
-            &mut Enough { after },
+            &mut enough(after),
         );
         let stopped = outcome.stopped.is_some_and(|stopped| stopped.interrupted);
         assert!(stopped, "{after}");
@@ -191,15 +163,22 @@ fn what_was_swapped_in_and_cannot_go_back_is_never_removed() {
     assert!(!trash.is_as_seen(1, argument.is_directory()));
     fs::write(&path, "").unwrap();
     let mut told = Told::default();
-    let failures = give_back(&trash, 1, &argument.name, &path, &mut told);
+    let failures = give_back(&trash, 1, &argument.name, &path, &mut |event| {
+        told.hear(event)
+    });
     assert_eq!(failures, 1);
     assert!(told.failed[0].contains("File exists"), "{:?}", told.failed);
 
     // Neither now nor later is there anything to go on with.
-    let left = close([trash], &Outcome::default(), &Rested::new(), &mut told);
+    let left = close([trash], &Outcome::default(), &Rested::new(), &mut |event| {
+        told.hear(event)
+    });
     assert_eq!(left, [""; 0].map(PathBuf::from));
     let place = crate::Where::Directory(place.path().to_owned());
-    let (outcome, count) = crate::resume(&place, &mut Counted::default(), &mut told).unwrap();
+    let (outcome, count) = crate::resume(&place, &mut Counted::default(), &mut |event| {
+        told.hear(event)
+    })
+    .unwrap();
     assert_eq!((count, outcome.names, outcome.left.len()), (1, 0, 0));
     assert_eq!(fs::read_to_string(kept).unwrap(), "precious");
 }
@@ -221,7 +200,9 @@ fn a_small_file_is_freed_once_however_often_it_is_named() {
         ..Counted::default()
     };
     let mut told = Told::default();
-    let outcome = remove(&paths, &OPTIONS, &mut counted, &mut told);
+    let outcome = remove(&paths, &OPTIONS, &mut counted, &mut |event| {
+        told.hear(event)
+    });
     // As for rm, what is named twice isn't there any more.
     assert_eq!((outcome.names, outcome.failures), (600, 2));
     assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
@@ -243,12 +224,11 @@ fn who_says_yes_to_one_sees_it_go_before_the_next_question() {
         asking: Asking::Always,
         ..OPTIONS
     };
-    let mut talk = YesAndEnough::default();
     let mut counted = Counted {
         paces: true,
         ..Counted::default()
     };
-    let outcome = remove(&paths, &options, &mut counted, &mut talk);
+    let outcome = remove(&paths, &options, &mut counted, &mut yes_and_enough());
     assert!(outcome.stopped.is_some_and(|stopped| stopped.interrupted));
     assert_eq!(paths.map(|path| path.exists()), [false, true]);
 }
@@ -271,7 +251,10 @@ fn what_was_swapped_in_right_before_a_kill_is_given_back() {
 
     let place = crate::Where::Directory(place.path().to_owned());
     let mut told = Told::default();
-    let (outcome, count) = crate::resume(&place, &mut Counted::default(), &mut told).unwrap();
+    let (outcome, count) = crate::resume(&place, &mut Counted::default(), &mut |event| {
+        told.hear(event)
+    })
+    .unwrap();
     assert_eq!((count, outcome.names, outcome.left.len()), (1, 0, 0));
     assert_eq!(fs::read_to_string(theirs).unwrap(), "precious");
 }
@@ -293,7 +276,7 @@ fn an_empty_directory_is_asked_about_once() {
             std::slice::from_ref(&path),
             &options,
             &mut Counted::default(),
-            &mut told,
+            &mut |event| told.hear(event),
         );
         assert_eq!(
             told.asked,

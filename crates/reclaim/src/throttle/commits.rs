@@ -10,7 +10,7 @@ use storage::Commit;
 
 use super::Throttle;
 use crate::error::ReclaimError;
-use crate::watch::Watch;
+use crate::event::Listener;
 
 /// If no discards of unlinked files have come for this long, another commit is forced; then after
 /// twice as long, and so on.
@@ -97,9 +97,9 @@ impl Throttle {
     }
 
     /// Forces a commit that the pacer asked for.
-    pub(super) fn force(&mut self, watch: &mut dyn Watch) -> Result<(), ReclaimError> {
+    pub(super) fn force(&mut self, listener: &mut Listener<'_>) -> Result<(), ReclaimError> {
         self.commits.forced += 1;
-        self.sync(watch)
+        self.sync(listener)
     }
 
     /// Makes the file system send the discards of all that was freed since the last commit. It
@@ -108,9 +108,9 @@ impl Throttle {
     /// the debt is paid.
     ///
     /// # Errors
-    /// [`ReclaimError::Interrupted`] if `watch` ends it, or [`ReclaimError::Io`] if the commit
+    /// [`ReclaimError::Interrupted`] if `listener` ends it, or [`ReclaimError::Io`] if the commit
     /// fails.
-    pub fn commit_freed(&mut self, watch: &mut dyn Watch) -> Result<(), ReclaimError> {
+    pub fn commit_freed(&mut self, listener: &mut Listener<'_>) -> Result<(), ReclaimError> {
         if !std::mem::take(&mut self.commits.uncommitted) {
             return Ok(());
         }
@@ -129,13 +129,13 @@ impl Throttle {
                     // starts at once for a `statfs` (Linux 5.14 to 6.18 `xfs_inodegc_push`).
                     let _ = rustix::fs::fstatvfs(&self.on);
                 }
-                self.commit(&anchor, watch)?;
+                self.commit(&anchor, listener)?;
                 if in_background {
                     self.repeat_commits(anchor);
                 }
                 Ok(())
             }
-            (Commit::Whole | Commit::File, _) => self.sync(watch),
+            (Commit::Whole | Commit::File, _) => self.sync(listener),
         }
     }
 
@@ -144,7 +144,7 @@ impl Throttle {
     pub(crate) fn commit(
         &mut self,
         anchor: &Arc<File>,
-        watch: &mut dyn Watch,
+        listener: &mut Listener<'_>,
     ) -> Result<(), ReclaimError> {
         self.commits.made += 1;
         let anchor = Arc::clone(anchor);
@@ -152,7 +152,7 @@ impl Throttle {
             touch(&anchor)?;
             anchor.sync_all()
         };
-        self.call(watch, job)?
+        self.call(listener, job)?
             .map_err(|source| self.failed("commit the file system of", source))
     }
 
@@ -165,7 +165,10 @@ impl Throttle {
         });
     }
 
-    pub(super) fn commit_if_due(&mut self, watch: &mut dyn Watch) -> Result<bool, ReclaimError> {
+    pub(super) fn commit_if_due(
+        &mut self,
+        listener: &mut Listener<'_>,
+    ) -> Result<bool, ReclaimError> {
         let Some(repeated) = &mut self.commits.repeated else {
             return Ok(false);
         };
@@ -180,7 +183,7 @@ impl Throttle {
         repeated.wait = (repeated.wait * 2).min(LAST_REPEAT);
         repeated.at = now + repeated.wait;
         let anchor = Arc::clone(&repeated.anchor);
-        self.commit(&anchor, watch)?;
+        self.commit(&anchor, listener)?;
         Ok(true)
     }
 
@@ -194,11 +197,11 @@ impl Throttle {
 
     /// Commits the whole file system. btrfs's cleaner thread is woken, so that its work comes
     /// with the next such commit and not half a minute later.
-    pub(crate) fn sync(&mut self, watch: &mut dyn Watch) -> Result<(), ReclaimError> {
+    pub(crate) fn sync(&mut self, listener: &mut Listener<'_>) -> Result<(), ReclaimError> {
         self.commits.made += 1;
         let clone = self.on.try_clone();
         let on = clone.map_err(|source| self.failed("sync the file system of", source))?;
-        self.call(watch, move || match linux::btrfs::sync_and_clean(&on) {
+        self.call(listener, move || match linux::btrfs::sync_and_clean(&on) {
             Ok(()) => Ok(()),
             // It is no btrfs, as a rule; any other error shows here, too.
             Err(_) => rustix::fs::syncfs(&on).map_err(io::Error::from),

@@ -24,14 +24,14 @@
 //!
 //! use pace::{Goal, Policy, Work};
 //! use reclaim::throttle::{Purpose, Setup, Stack, Throttle, ThrottleOptions};
-//! use reclaim::{ReclaimError, Unwatched};
+//! use reclaim::{ReclaimError, silent};
 //!
 //! fn free_at_most(_bytes: u64) -> u64 { 0 }
 //!
 //! let mut left = 1 << 30;
 //! let on = File::open("/srv")?;
 //! let stack = Stack::at(on.as_fd())?;
-//! let (mut throttle, warnings) = Throttle::start(&Setup {
+//! let mut throttle = Throttle::start(&Setup {
 //!     on: on.as_fd(),
 //!     stack: &stack,
 //!     purpose: Purpose::Delete,
@@ -39,16 +39,16 @@
 //!     policy: Policy::Adaptive(Goal::slowdown(0.1)),
 //!     card: None,
 //!     options: &ThrottleOptions::default(),
-//! })?;
+//! }, &mut silent)?;
 //! while left > 0 {
-//!     let advice = throttle.grant(left, &mut Unwatched)?; // waits
+//!     let advice = throttle.grant(left, &mut silent)?; // waits
 //!     let bytes = free_at_most(advice.allow);
 //!     throttle.freed(bytes, 0);
-//!     throttle.commit_freed(&mut Unwatched)?; // the file system sends the discards
+//!     throttle.commit_freed(&mut silent)?; // the file system sends the discards
 //!     left -= bytes.min(left);
 //! }
-//! let summary = throttle.finish(&mut Unwatched)?; // waits for the last discards
-//! println!("{warnings:?} {:?}", summary.goals);
+//! let summary = throttle.finish(&mut silent)?; // waits for the last discards
+//! println!("{:?}", summary.goals);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -88,7 +88,7 @@ pub(crate) use counters::DeviceCounters;
 pub(crate) use observation::EarlyObservation;
 
 use crate::error::ReclaimError;
-use crate::watch::{Progress, Watch, tick};
+use crate::event::{Listener, Progress, Reporter, report};
 use commits::Commits;
 use decisions::Snapshot;
 use ledger::Ledger;
@@ -103,9 +103,6 @@ const BASELINE: Duration = Duration::from_millis(300);
 
 /// So many reads within [`WARM_UP`] mean that a foreground reads.
 const FOREGROUND_READS: f64 = 10.0;
-
-/// The watcher gets a report at least this often.
-const REPORT_EVERY: Duration = Duration::from_millis(50);
 
 /// The longest wait for discards that may belong to another process.
 const LONGEST_LAST: Duration = Duration::from_secs(4);
@@ -146,7 +143,7 @@ pub struct Throttle {
     observed_since: Instant,
     /// When the work was known.
     began: Instant,
-    reported: Instant,
+    reporter: Reporter,
     /// Free space ran low, so that the goal was relaxed.
     urgent: bool,
 }
@@ -222,7 +219,7 @@ impl Throttle {
 
     /// Waits until the discards are done that were sent and not waited for. Returns false where
     /// that stays unknown because another process writes all the time.
-    pub(crate) fn settle(&mut self, watch: &mut dyn Watch) -> Result<bool, ReclaimError> {
+    pub(crate) fn settle(&mut self, listener: &mut Listener<'_>) -> Result<bool, ReclaimError> {
         let usual = self.pacer.state().service_s.unwrap_or(UNKNOWN) * 8.0;
         let silent = SILENT.max(Duration::from_secs_f64(usual.clamp(0.0, 2.0)));
         let mut before = self.monitor.counters.discards().commands;
@@ -231,7 +228,7 @@ impl Throttle {
         let mut quiet = 0;
         // Beside a process that writes all the time, a silence of discards must do.
         while quiet < 2 && changed.elapsed() < silent && began.elapsed() < LONGEST_LAST {
-            self.pause(SETTLE, watch)?;
+            self.pause(SETTLE, listener)?;
             self.monitor.counters.read().map_err(counters_failed)?;
             let now = self.monitor.counters.discards().commands;
             if now != before {
@@ -248,13 +245,17 @@ impl Throttle {
     /// Waits until something may be freed. `left`: bytes still to be freed.
     ///
     /// # Errors
-    /// [`ReclaimError::Interrupted`] if `watch` ends it, [`ReclaimError::Refused`] if the goal
+    /// [`ReclaimError::Interrupted`] if `listener` ends it, [`ReclaimError::Refused`] if the goal
     /// can't be met, or [`ReclaimError::Io`] if counters or a commit fail.
-    pub fn grant(&mut self, left: u64, watch: &mut dyn Watch) -> Result<Advice, ReclaimError> {
-        self.warm_up(watch)?;
+    pub fn grant(
+        &mut self,
+        left: u64,
+        listener: &mut Listener<'_>,
+    ) -> Result<Advice, ReclaimError> {
+        self.warm_up(listener)?;
         loop {
             let advice = self.ask(left.max(1))?;
-            self.report(watch, false)?;
+            self.report(listener, false)?;
             if advice.why == Why::Refused {
                 return Err(match self.pacer.refusal() {
                     Some(refusal) => ReclaimError::Refused(*refusal),
@@ -262,12 +263,12 @@ impl Throttle {
                 });
             }
             if advice.commit {
-                self.force(watch)?;
+                self.force(listener)?;
             } else if advice.allow > 0 {
                 self.note(&advice);
                 return Ok(advice);
-            } else if !self.commit_if_due(watch)? {
-                self.pause(self.until_commit(advice.ask_again), watch)?;
+            } else if !self.commit_if_due(listener)? {
+                self.pause(self.until_commit(advice.ask_again), listener)?;
             }
         }
     }
@@ -295,9 +296,9 @@ impl Throttle {
     }
 
     /// Observes the foreground before anything is freed.
-    fn warm_up(&mut self, watch: &mut dyn Watch) -> Result<(), ReclaimError> {
+    fn warm_up(&mut self, listener: &mut Listener<'_>) -> Result<(), ReclaimError> {
         while !self.is_warm() {
-            self.pause(WARM_UP / 6, watch)?;
+            self.pause(WARM_UP / 6, listener)?;
             self.observe()?;
         }
         Ok(())
@@ -321,11 +322,11 @@ impl Throttle {
     /// Waits until the debt is paid or written off, and returns what the deletion came to.
     ///
     /// # Errors
-    /// [`ReclaimError::Interrupted`] if `watch` ends it, or [`ReclaimError::Io`] if counters or a
+    /// [`ReclaimError::Interrupted`] if `listener` ends it, or [`ReclaimError::Io`] if counters or a
     /// commit fail.
-    pub fn finish(mut self, watch: &mut dyn Watch) -> Result<Summary, ReclaimError> {
-        self.pay(watch)?;
-        self.report(watch, true)?;
+    pub fn finish(mut self, listener: &mut Listener<'_>) -> Result<Summary, ReclaimError> {
+        self.pay(listener)?;
+        self.report(listener, true)?;
         Ok(self.end())
     }
 
@@ -333,22 +334,25 @@ impl Throttle {
     ///
     /// # Errors
     /// As [`finish`](Self::finish).
-    pub fn pay(&mut self, watch: &mut dyn Watch) -> Result<(), ReclaimError> {
+    pub fn pay(&mut self, listener: &mut Listener<'_>) -> Result<(), ReclaimError> {
         loop {
             let advice = self.ask(0)?;
-            self.report(watch, false)?;
+            self.report(listener, false)?;
             match advice.why {
                 Why::Done | Why::Refused => return Ok(()),
-                _ if advice.commit => self.force(watch)?,
-                _ if self.commit_if_due(watch)? => {}
-                _ => self.pause(self.until_commit(advice.ask_again), watch)?,
+                _ if advice.commit => self.force(listener)?,
+                _ if self.commit_if_due(listener)? => {}
+                _ => self.pause(self.until_commit(advice.ask_again), listener)?,
             }
         }
     }
 
     /// Waits until no more discards come, where the devices counted more than was freed. Discards
     /// of other free space, or of another process, may have come before this deletion's last one.
-    pub(crate) fn last_discards(&mut self, watch: &mut dyn Watch) -> Result<(), ReclaimError> {
+    pub(crate) fn last_discards(
+        &mut self,
+        listener: &mut Listener<'_>,
+    ) -> Result<(), ReclaimError> {
         let began = Instant::now();
         let mut before = self.monitor.counters.discards();
         let mut changed = began;
@@ -361,7 +365,7 @@ impl Throttle {
             && changed.elapsed() < if in_flight { silent } else { SILENT_LAST }
             && began.elapsed() < LONGEST_LAST
         {
-            self.pause(SETTLE * 8, watch)?;
+            self.pause(SETTLE * 8, listener)?;
             self.monitor.counters.read().map_err(counters_failed)?;
             let now = self.monitor.counters.discards();
             in_flight = self.monitor.counters.writes_in_flight() != Some(0);
@@ -402,23 +406,22 @@ impl Throttle {
         }
     }
 
-    /// Makes a call that can block on a thread of its own, and reports to `watch` meanwhile.
+    /// Makes a call that can block on a thread of its own, and reports to `listener` meanwhile.
     ///
     /// # Errors
-    /// [`ReclaimError::Interrupted`] if `watch` ends it; the call then ends by itself. The inner
+    /// [`ReclaimError::Interrupted`] if `listener` ends it; the call then ends by itself. The inner
     /// result is the call's own.
     pub fn call(
         &mut self,
-        watch: &mut dyn Watch,
+        listener: &mut Listener<'_>,
         job: impl FnOnce() -> io::Result<()> + Send + 'static,
     ) -> Result<io::Result<()>, ReclaimError> {
-        self.report(watch, false)?;
+        self.report(listener, false)?;
         let progress = self.progress();
-        let reported = &mut self.reported;
-        let ended = self.worker.call(job, REPORT_EVERY, || {
-            *reported = Instant::now();
-            tick(watch, &progress)
-        });
+        let reporter = &mut self.reporter;
+        let ended = self
+            .worker
+            .call(job, Reporter::EVERY, || reporter.report(listener, progress));
         self.monitor.called();
         ended
     }
@@ -496,29 +499,28 @@ impl Throttle {
     pub(crate) fn pause(
         &mut self,
         length: Duration,
-        watch: &mut dyn Watch,
+        listener: &mut Listener<'_>,
     ) -> Result<(), ReclaimError> {
         let until = Instant::now() + length.max(SHORTEST_PAUSE);
         loop {
-            self.report(watch, false)?;
+            self.report(listener, false)?;
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Ok(());
             }
-            std::thread::sleep(left.min(REPORT_EVERY));
+            std::thread::sleep(left.min(Reporter::EVERY));
         }
     }
 
-    /// Reports progress to `watch` if it is time, or at once if `now`.
+    /// Reports progress to `listener` if it is time, or at once if `now`.
     ///
     /// # Errors
-    /// [`ReclaimError::Interrupted`] if `watch` ends it.
-    pub fn report(&mut self, watch: &mut dyn Watch, now: bool) -> Result<(), ReclaimError> {
-        if !now && self.reported.elapsed() < REPORT_EVERY {
-            return Ok(());
+    /// [`ReclaimError::Interrupted`] if `listener` ends it.
+    pub fn report(&mut self, listener: &mut Listener<'_>, now: bool) -> Result<(), ReclaimError> {
+        match self.reporter.is_due() || now {
+            true => report(listener, self.progress()),
+            false => Ok(()),
         }
-        self.reported = Instant::now();
-        tick(watch, &self.progress())
     }
 
     fn progress(&self) -> Progress {

@@ -23,7 +23,6 @@ use super::setup::Purpose;
 use super::stack::Stack;
 use super::{counters_failed, nameless};
 use crate::error::ReclaimError;
-use crate::warning::Warning;
 
 /// Devices and canary, observed since some moment.
 #[derive(Debug)]
@@ -32,7 +31,7 @@ pub(crate) struct Observation {
     /// An own file by which a commit of the journal is forced.
     pub(super) anchor: Option<Arc<File>>,
     /// Why there is no canary.
-    pub(super) warning: Option<Warning>,
+    pub(super) no_canary: Option<CanaryError>,
     pub(super) began: Instant,
 }
 
@@ -63,7 +62,7 @@ impl Observation {
         Ok(Observation {
             monitor: Monitor::new(counters, canary.canary, uncounted, paced),
             anchor,
-            warning: canary.warning,
+            no_canary: canary.error,
             began: Instant::now(),
         })
     }
@@ -128,7 +127,7 @@ struct StartedCanary {
     canary: Option<Canary>,
     file: Option<Arc<File>>,
     made: bool,
-    warning: Option<Warning>,
+    error: Option<CanaryError>,
 }
 
 fn start_canary(on: BorrowedFd<'_>, options: &ThrottleOptions) -> StartedCanary {
@@ -139,26 +138,26 @@ fn start_canary(on: BorrowedFd<'_>, options: &ThrottleOptions) -> StartedCanary 
     };
     let file = match file {
         Ok(file) => file,
-        Err(error) => return StartedCanary::without(None, made, &error),
+        Err(error) => return StartedCanary::without(None, made, error),
     };
     match Canary::start(Arc::clone(&file), options) {
         Ok(canary) => StartedCanary {
             canary: Some(canary),
             file: Some(file),
             made,
-            warning: None,
+            error: None,
         },
-        Err(error) => StartedCanary::without(Some(file), made, &error),
+        Err(error) => StartedCanary::without(Some(file), made, error),
     }
 }
 
 impl StartedCanary {
-    fn without(file: Option<Arc<File>>, made: bool, why: &CanaryError) -> StartedCanary {
+    fn without(file: Option<Arc<File>>, made: bool, error: CanaryError) -> StartedCanary {
         StartedCanary {
             canary: None,
             file,
             made,
-            warning: Some(Warning::NoCanary(why.to_string())),
+            error: Some(error),
         }
     }
 }

@@ -17,7 +17,7 @@ use super::stack::Stack;
 use super::worker::Worker;
 use super::{Throttle, shown};
 use crate::error::ReclaimError;
-use crate::warning::Warning;
+use crate::event::{Event, Listener, Reporter};
 
 /// Why something is discarded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,15 +49,15 @@ pub struct Setup<'a> {
 }
 
 impl Throttle {
-    /// Starts a throttle. Returns it with warnings for the user.
+    /// Starts a throttle.
     ///
     /// # Errors
     /// [`ReclaimError::Refused`] if a card says that the goal can't be met, or
     /// [`ReclaimError::Io`] if the devices can't be observed.
-    pub fn start(setup: &Setup<'_>) -> Result<(Throttle, Vec<Warning>), ReclaimError> {
+    pub fn start(setup: &Setup<'_>, listener: &mut Listener<'_>) -> Result<Throttle, ReclaimError> {
         let pacer = Pacer::new(setup.policy, setup.work, setup.card)?;
         let observed = Observation::start(setup.on, setup.stack, setup.purpose, setup.options)?;
-        Throttle::begin(setup, pacer, observed)
+        Throttle::begin(setup, pacer, observed, listener)
     }
 
     /// Starts a throttle with what was observed before its work was known.
@@ -67,17 +67,19 @@ impl Throttle {
     pub(crate) fn start_with(
         setup: &Setup<'_>,
         mut observed: Observation,
-    ) -> Result<(Throttle, Vec<Warning>), ReclaimError> {
+        listener: &mut Listener<'_>,
+    ) -> Result<Throttle, ReclaimError> {
         let pacer = Pacer::new(setup.policy, setup.work, setup.card)?;
         observed.leave_out_reads()?;
-        Throttle::begin(setup, pacer, observed)
+        Throttle::begin(setup, pacer, observed, listener)
     }
 
     fn begin(
         setup: &Setup<'_>,
         pacer: Pacer,
         observed: Observation,
-    ) -> Result<(Throttle, Vec<Warning>), ReclaimError> {
+        listener: &mut Listener<'_>,
+    ) -> Result<Throttle, ReclaimError> {
         let failed = |action| {
             move |source: io::Error| ReclaimError::Io {
                 action,
@@ -108,11 +110,16 @@ impl Throttle {
             decisions: Decisions::default(),
             observed_since: observed.began,
             began: Instant::now(),
-            reported: Instant::now(),
+            reporter: Reporter::default(),
             urgent: false,
         };
         throttle.observe_beginning();
         throttle.observe()?;
-        Ok((throttle, observed.warning.into_iter().collect()))
+        if let Some(why) = observed.no_canary {
+            listener(Event::Note(&format_args!(
+                "there is no canary ({why}): what a read waits is not measured"
+            )));
+        }
+        Ok(throttle)
     }
 }

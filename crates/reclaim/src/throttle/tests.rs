@@ -8,7 +8,7 @@ use storage::counter::Source;
 
 use super::counters::DeviceCounters;
 use super::*;
-use crate::watch::Unwatched;
+use crate::event::silent;
 
 /// A throttle without devices, on the directory for temporary files.
 fn throttle(purpose: Purpose) -> Throttle {
@@ -27,7 +27,7 @@ fn throttle(purpose: Purpose) -> Throttle {
         card: None,
         options: &ThrottleOptions::default(),
     };
-    Throttle::start(&setup).unwrap().0
+    Throttle::start(&setup, &mut silent).unwrap()
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn settling_ends_beside_somebody_who_always_discards() {
         DeviceCounters::open(&sys, &[Source::single("never-quiet")]).unwrap();
     let (done, ended) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
-        throttle.settle(&mut Unwatched).unwrap();
+        throttle.settle(&mut silent).unwrap();
         let _ = done.send(());
     });
     let mut discards = 0;

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::TrimError;
 use super::state::{Cursor, Left, State, StateError, Turn};
-use crate::Warning;
+use crate::event::{Event, Listener};
 
 /// How often the position is noted: often at first, then ever less often.
 const FIRST_NOTE: Duration = Duration::from_millis(200);
@@ -25,7 +25,7 @@ pub(super) struct Notebook {
 
 impl Notebook {
     /// Opens the note of a file system; `None`: nothing identifies it. Returns it with the state
-    /// of an interrupted trim if that is to be resumed. Adds to `warnings`.
+    /// of an interrupted trim if that is to be resumed.
     ///
     /// # Errors
     /// [`StateError`] if the state can't be read. `Ok(None)` if another process trims the file
@@ -33,16 +33,22 @@ impl Notebook {
     pub(super) fn open(
         cursor: Option<Cursor>,
         resume: bool,
-        warnings: &mut Vec<Warning>,
+        listener: &mut Listener<'_>,
     ) -> Result<Option<(Notebook, Option<State>)>, TrimError> {
         let mut cursor = cursor;
         let mut turn = None;
         match cursor.as_ref().map(Cursor::turn) {
-            None => warnings.push(Warning::Unidentified),
+            None => {
+                listener(Event::Note(
+                    &"the identity of this file system is unknown: an interrupted trim begins anew",
+                ));
+            }
             Some(Ok(None)) => return Ok(None),
             Some(Ok(held)) => turn = held,
             Some(Err(error)) => {
-                warnings.push(Warning::NotNoted(error.to_string()));
+                listener(Event::Note(&format_args!(
+                    "how far it comes can't be kept ({error}): an interrupted trim begins anew"
+                )));
                 cursor = None;
             }
         }
@@ -51,7 +57,7 @@ impl Notebook {
                 Left::Here(state) => Some(state),
                 Left::Nothing => None,
                 Left::Outdated(why) => {
-                    warnings.push(Warning::Outdated(why));
+                    listener(Event::Note(&format_args!("{why}: it begins anew")));
                     None
                 }
             },

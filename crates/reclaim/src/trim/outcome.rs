@@ -2,10 +2,10 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use super::state::StateError;
 use crate::error::ReclaimError;
+use crate::event::Progress;
 use crate::throttle::Summary;
 use units::names;
 
@@ -39,32 +39,13 @@ pub enum TrimError {
     Reclaim(#[from] ReclaimError),
 }
 
-/// The progress of a trim.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct TrimProgress {
-    /// Bytes of the file system that were looked at so far, those of an interrupted trim included.
-    pub looked_bytes: u64,
-    /// Bytes to be looked at in all.
-    pub total_bytes: u64,
-    /// Bytes that this run looked at.
-    pub looked_now_bytes: u64,
-    /// Bytes trimmed by this run.
-    pub trimmed_bytes: u64,
-    /// Windows so far.
-    pub windows: u64,
-    /// Bytes trimmed whose discards are pending.
-    pub debt_bytes: u64,
-    /// The controller's estimate of how much longer other I/O waits than before.
-    pub added_latency: Option<Duration>,
-}
-
 /// The result of a trim.
 #[derive(Debug)]
 pub struct Trimmed {
     /// Bytes of free space that were trimmed, those of the interrupted run included.
     pub bytes: u64,
     /// The last progress.
-    pub progress: TrimProgress,
+    pub progress: Progress,
     /// The throttle's summary.
     pub summary: Summary,
     /// The position in bytes where it was interrupted; `None` if it was not.

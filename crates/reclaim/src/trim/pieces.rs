@@ -18,9 +18,8 @@ use super::outcome::TrimError;
 use super::survey::{Asked, Survey, explained};
 use super::tally::{Count, Tally};
 use super::windows::{Window, WindowResult};
+use crate::event::Listener;
 use crate::throttle::{Purpose, Setup, Summary, Throttle, ThrottleOptions};
-use crate::warning::Warning;
-use crate::watch::Watch;
 
 /// The shortest part into which a range is cut, in bytes, however slow the device is.
 const LEAST: u64 = 1 << 20;
@@ -37,7 +36,7 @@ pub(crate) struct Pieces {
 
 impl Pieces {
     /// Begins to trim the file system of a directory, of which about `bytes` in `extents` extents
-    /// are to be trimmed. Returns warnings for the user.
+    /// are to be trimmed.
     ///
     /// # Errors
     /// As [`Trim::new`](super::Trim::new).
@@ -48,13 +47,14 @@ impl Pieces {
         policy: Policy,
         card: Option<&Card>,
         options: &ThrottleOptions,
-    ) -> Result<(Pieces, Vec<Warning>), TrimError> {
+        listener: &mut Listener<'_>,
+    ) -> Result<Pieces, TrimError> {
         let survey = Survey::of(path, Asked::default(), None)?;
         survey.probe()?;
         let work = survey
             .stack
             .shape(&pace::Work::new(bytes.max(1), extents.max(1)));
-        let (throttle, warnings) = Throttle::start(&Setup {
+        let setup = Setup {
             on: survey.directory.as_fd(),
             stack: &survey.stack,
             purpose: Purpose::Trim,
@@ -62,20 +62,24 @@ impl Pieces {
             policy,
             card,
             options,
-        })?;
-        let pieces = Pieces {
+        };
+        let throttle = Throttle::start(&setup, listener)?;
+        Ok(Pieces {
             tally: Tally::of(&survey),
             directory: Arc::new(survey.directory),
             throttle,
             costs: Costs::default(),
             busy_limit: busy_limit(&policy),
-        };
-        Ok((pieces, warnings))
+        })
     }
 
     /// Waits until a part of the `left` bytes may be trimmed, and returns how much.
-    pub(crate) fn grant(&mut self, left: u64, watch: &mut dyn Watch) -> Result<u64, TrimError> {
-        let mut bytes = self.throttle.grant(left, watch)?.allow;
+    pub(crate) fn grant(
+        &mut self,
+        left: u64,
+        listener: &mut Listener<'_>,
+    ) -> Result<u64, TrimError> {
+        let mut bytes = self.throttle.grant(left, listener)?.allow;
         // An extent whose cost isn't known may take any time: the pacer starts with little.
         while bytes > LEAST && bytes < u64::MAX {
             match self.costs.predict(1, bytes) {
@@ -92,7 +96,7 @@ impl Pieces {
         &mut self,
         range: std::ops::Range<u64>,
         holds: u64,
-        watch: &mut dyn Watch,
+        listener: &mut Listener<'_>,
     ) -> Result<io::Result<WindowResult>, TrimError> {
         let length = range.end - range.start;
         let window = Window {
@@ -113,7 +117,7 @@ impl Pieces {
             &mut self.tally,
             &window,
             range,
-            watch,
+            listener,
         )?;
         let count = match counted {
             Ok(count) => count,
@@ -140,7 +144,7 @@ pub(super) fn window_of(
     tally: &mut Tally,
     window: &Window,
     range: Range,
-    watch: &mut dyn Watch,
+    listener: &mut Listener<'_>,
 ) -> Result<io::Result<Count>, TrimError> {
     let before = throttle.discards();
     let began = Instant::now();
@@ -152,11 +156,11 @@ pub(super) fn window_of(
             Ok(())
         }
     };
-    if let Err(error) = throttle.call(watch, job)? {
+    if let Err(error) = throttle.call(listener, job)? {
         return Ok(Err(error));
     }
     let reported = reported.load(Ordering::Relaxed);
-    let count = tally.count(throttle, window, reported, before, began, watch)?;
+    let count = tally.count(throttle, window, reported, before, began, listener)?;
     throttle.freed(count.trimmed, count.swallowed);
     Ok(Ok(count))
 }

@@ -17,7 +17,6 @@ use super::TrimError;
 use super::identity::identity;
 use super::state::{Cursor, Of};
 use super::windows::Windows;
-use crate::Warning;
 use crate::throttle::Stack;
 
 /// A part of a file system, in bytes.
@@ -234,28 +233,44 @@ impl Survey {
         work
     }
 
-    pub(super) fn warnings(&self) -> Vec<Warning> {
-        let mut warnings = Vec::new();
+    /// Returns what the user should know of it, in sentences.
+    pub(super) fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
         match &self.fs.layout {
             Layout::Chunks(chunks) => {
                 let within: u64 = chunks.iter().map(|chunk| chunk.end - chunk.start).sum();
                 let beyond = (self.size as f64 - within as f64 / self.copies) as u64;
                 if self.size > within && beyond > 1 << 30 {
-                    warnings.push(Warning::NoChunk(beyond));
+                    notes.push(format!(
+                        "about {} belong to no chunk: btrfs trims them in one call, which can't be \
+                         paced, the first time since it was mounted",
+                        units::bytes(beyond)
+                    ));
                 }
             }
             Layout::Whole if FileSystem::of(&self.kind).queues_trims(DiscardSetting::On) => {
-                warnings.push(Warning::TrimsQueued);
+                let why = "f2fs is mounted with discard: it sends by itself, when it is idle, what is \
+                           trimmed, so that nothing is paced or measured";
+                notes.push(why.to_owned());
             }
-            Layout::Whole => warnings.push(Warning::OneCall(self.kind.clone())),
+            Layout::Whole => notes.push(format!(
+                "{} can be trimmed in one call only: it isn't paced, and it can't be gone on with",
+                self.kind
+            )),
             _ => {}
         }
-        let whole = self.reach() == TrimReach::Whole;
-        warnings.extend(whole.then_some(Warning::WholeExtents));
-        warnings.extend(self.by_drive.clone().map(Warning::from));
-        let rate_held = self.is_paced() && !self.is_counted();
-        warnings.extend(rate_held.then_some(Warning::RateHeld));
-        warnings
+        if self.reach() == TrimReach::Whole {
+            let why = "before Linux 6.10 XFS trims each free extent whole: a long one stalls others, \
+                       whatever the goal";
+            notes.push(why.to_owned());
+        }
+        notes.extend(self.by_drive.as_ref().map(ToString::to_string));
+        if self.is_paced() && !self.is_counted() {
+            let why = "the devices' statistics are off: what is discarded can't be seen, and the \
+                       rate is held instead";
+            notes.push(why.to_owned());
+        }
+        notes
     }
 }
 

@@ -8,9 +8,9 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::process::Command;
 
 use pace::{Goal, Policy, Work};
-use reclaim::Unwatched;
 use reclaim::reclaimer::{Emptied, PacedReclaimer};
 use reclaim::throttle::{Summary, ThrottleOptions};
+use reclaim::{Event, Reply, silent};
 use testkit::gate::{self, lacks};
 use testkit::loop_fs::{Fs, LoopFs, On, SMALL};
 
@@ -50,14 +50,20 @@ fn empty(fs: &LoopFs, file: &File) -> (Emptied, Summary, Vec<String>) {
     let policy = Policy::Adaptive(Goal::slowdown(0.5));
     let work = Work::new(allocated, 2);
     let options = ThrottleOptions::default();
-    let mut reclaimer = PacedReclaimer::new(on.as_fd(), policy, None, &work, &options).unwrap();
-    let warnings = reclaimer.warnings().iter();
-    let warnings = warnings.map(ToString::to_string).collect();
-    let emptied = reclaimer.empty(file, &mut Unwatched).unwrap();
+    let mut notes = Vec::new();
+    let mut listener = |event: Event<'_>| {
+        if let Event::Note(sentence) = event {
+            notes.push(sentence.to_string());
+        }
+        Reply::Yes
+    };
+    let mut reclaimer =
+        PacedReclaimer::new(on.as_fd(), policy, None, &work, &options, &mut listener).unwrap();
+    let emptied = reclaimer.empty(file, &mut silent).unwrap();
     assert_eq!(file.metadata().unwrap().blocks(), 0);
-    let summary = reclaimer.finish(&mut Unwatched).unwrap();
+    let summary = reclaimer.finish(&mut silent).unwrap();
     assert_eq!((emptied.bytes, summary.freed), (allocated, allocated));
-    (emptied, summary, warnings)
+    (emptied, summary, notes)
 }
 
 /// All that was freed was discarded before the reclaimer finished.
@@ -188,8 +194,9 @@ fn where_extents_cannot_be_told_it_is_freed_in_pieces_all_the_same() {
     };
     let work = Work::new(allocated, 1);
     let options = ThrottleOptions::default();
-    let mut reclaimer = PacedReclaimer::new(on.as_fd(), policy, None, &work, &options).unwrap();
-    let emptied = reclaimer.empty(&file, &mut Unwatched).unwrap();
+    let mut reclaimer =
+        PacedReclaimer::new(on.as_fd(), policy, None, &work, &options, &mut silent).unwrap();
+    let emptied = reclaimer.empty(&file, &mut silent).unwrap();
     assert_eq!(emptied.bytes, allocated);
     assert!(emptied.calls >= 4, "{emptied:?}");
     assert_eq!(file.metadata().unwrap().blocks(), 0);

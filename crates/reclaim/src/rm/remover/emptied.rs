@@ -11,10 +11,10 @@ use rustix::io::Errno;
 use super::Remover;
 use super::small::named;
 use crate::ReclaimError;
+use crate::event::Problem;
 use crate::rm::large::{self, Place, Refused};
 use crate::rm::on_disk::ExpectedDiscards;
 use crate::rm::spared::Why;
-use crate::rm::talk::Problem;
 use crate::rm::trash::Trash;
 use crate::rm::tree::At;
 
@@ -123,7 +123,7 @@ impl Remover<'_> {
         if emptied.is_err() {
             let name = units::names::quoted(path);
             let what = format!("what was left of {name} went all at once");
-            self.dialogue.talk.note(&what);
+            self.dialogue.note(&what);
         }
         emptied.map(|()| true)
     }
@@ -182,7 +182,7 @@ impl Remover<'_> {
 
     fn empty(&mut self, device: u64, file: &File) -> Result<(), ReclaimError> {
         match self.systems.of(device) {
-            Some(reclaimer) => reclaimer.empty(file, &mut self.dialogue),
+            Some(reclaimer) => reclaimer.empty(file, &mut |event| self.dialogue.hear(event)),
             None => Ok(()),
         }
     }

@@ -9,9 +9,9 @@ use rustix::io::Errno;
 use super::Remover;
 use super::paced_systems::Paced;
 use crate::ReclaimError;
+use crate::event::{Problem, Question};
 use crate::rm::Asking;
 use crate::rm::survey::is_protected;
-use crate::rm::talk::{Problem, Question};
 use crate::rm::trash::Trash;
 use crate::rm::tree::{At, Enter, Entry, Kind, Left, Trail, Visit};
 

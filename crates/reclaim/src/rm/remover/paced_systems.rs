@@ -10,6 +10,7 @@ use rustix::fs::{Mode, OFlags};
 use super::LARGE;
 use super::dialogue::Dialogue;
 use crate::ReclaimError;
+use crate::event::Event;
 use crate::reclaimer::{Reclaimer, Reclaimers};
 use crate::rm::Summary;
 use crate::rm::amounts::Amounts;
@@ -102,7 +103,7 @@ impl<'a> PacedSystems<'a> {
         if self.full_speed.insert(at.device)
             && let Some(why) = self.reclaimers.unpaced(at.fd)
         {
-            dialogue.talk.note(&format!("at full speed: {why}"));
+            dialogue.note(&format_args!("at full speed: {why}"));
         }
     }
 
@@ -119,10 +120,10 @@ impl<'a> PacedSystems<'a> {
         }
         let on = self.place_on(at, current)?;
         let amount = self.amounts.of(at.device);
-        let (reclaimer, warnings) = self.reclaimers.reclaimer(on.as_fd(), amount)?;
-        for warning in warnings {
-            dialogue.talk.note(&warning.to_string());
-        }
+        let mut listener = |event: Event<'_>| dialogue.hear(event);
+        let reclaimer = self
+            .reclaimers
+            .reclaimer(on.as_fd(), amount, &mut listener)?;
         let argument = current.argument.clone();
         let opened = Opened {
             reclaimer,
@@ -174,7 +175,7 @@ impl<'a> PacedSystems<'a> {
         for (_, opened) in self.open.drain() {
             let summary = opened
                 .reclaimer
-                .finish(dialogue)
+                .finish(&mut |event| dialogue.hear(event))
                 .map_err(|error| lost::explained(error, opened.on.as_fd(), &opened.argument))?;
             if let Ok(stat) = rustix::fs::fstat(&opened.on) {
                 let rest = summary

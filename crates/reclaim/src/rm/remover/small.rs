@@ -16,11 +16,11 @@ use rustix::io::Errno;
 use super::Remover;
 use super::paced_systems::Current;
 use crate::ReclaimError;
+use crate::event::Problem;
 use crate::rm::arguments::Argument;
 use crate::rm::lost;
 use crate::rm::on_disk::ExpectedDiscards;
 use crate::rm::spared::Why;
-use crate::rm::talk::Problem;
 use crate::rm::tree::At;
 
 /// Files that are removed whole are looked at for mounts this far apart at least.
@@ -93,7 +93,7 @@ impl Remover<'_> {
             }
         }
         match self.systems.of(at.device) {
-            Some(reclaimer) => reclaimer.fits(bytes, &mut self.dialogue),
+            Some(reclaimer) => reclaimer.fits(bytes, &mut |event| self.dialogue.hear(event)),
             None => Ok(true),
         }
     }
@@ -123,7 +123,7 @@ impl Remover<'_> {
     /// Waits until so many bytes may be freed at once.
     pub(super) fn allow(&mut self, device: u64, bytes: u64) -> Result<(), ReclaimError> {
         match self.systems.of(device) {
-            Some(reclaimer) => reclaimer.allow(bytes, &mut self.dialogue),
+            Some(reclaimer) => reclaimer.allow(bytes, &mut |event| self.dialogue.hear(event)),
             None => Ok(()),
         }
     }

@@ -25,7 +25,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::Errno;
 use rustix::path::Arg;
 
-use crate::watch::{Progress, Unwatched};
+use crate::event::{Progress, silent};
 use journal::{Entry, Journal};
 use rests::Rests;
 
@@ -84,7 +84,7 @@ impl Trash {
                 ..trash
             }),
             Err(errno) => {
-                trash.close(&mut Rests::new(Progress::default(), &mut Unwatched));
+                trash.close(&mut Rests::new(Progress::default(), &mut silent));
                 Err(Unusable(crate::words::of(errno)))
             }
         }

@@ -5,32 +5,29 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags};
 
-use crate::watch::{Progress, Watch};
+use crate::event::{Listener, Progress, Reporter, report};
 
 /// The shortest pause that other I/O would notice, and the longest.
 const FELT: Duration = Duration::from_millis(50);
 const LONGEST: Duration = Duration::from_secs(2);
 
-/// The time between two calls of the watch.
-const LOOK: Duration = Duration::from_millis(50);
-
 /// The pauses after each of the last, small discards, in which the foreground gets the drive.
 pub(crate) struct Rests<'a> {
     each: Duration,
-    /// The watch has ended the deletion.
+    /// The listener has ended the deletion.
     stopped: bool,
     progress: Progress,
-    watch: &'a mut dyn Watch,
+    listener: &'a mut Listener<'a>,
 }
 
 impl<'a> Rests<'a> {
     /// None, until their length is set.
-    pub(crate) fn new(progress: Progress, watch: &'a mut dyn Watch) -> Rests<'a> {
+    pub(crate) fn new(progress: Progress, listener: &'a mut Listener<'a>) -> Rests<'a> {
         Rests {
             each: Duration::ZERO,
             stopped: false,
             progress,
-            watch,
+            listener,
         }
     }
 
@@ -40,7 +37,7 @@ impl<'a> Rests<'a> {
     }
 
     /// Commits the changes of a directory and pauses, unless the pause is too short to matter.
-    /// After the watch has ended the deletion there is no pause: all that is left is small.
+    /// After the listener has ended the deletion there is no pause: all that is left is small.
     pub(super) fn after(&mut self, directory: impl AsFd) {
         if self.stopped || self.each < FELT {
             return;
@@ -52,32 +49,27 @@ impl<'a> Rests<'a> {
         }
         let until = Instant::now() + self.each;
         while let Some(left) = until.checked_duration_since(Instant::now()) {
-            if self.watch.tick(&self.progress).is_break() {
+            if report(self.listener, self.progress).is_err() {
                 self.stopped = true;
                 return;
             }
-            std::thread::sleep(left.min(LOOK));
+            std::thread::sleep(left.min(Reporter::EVERY));
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::ops::ControlFlow;
-
     use super::*;
+    use crate::event::{Event, Reply};
 
-    /// Ends the deletion after this many calls.
-    struct Patience(u32);
-
-    impl Watch for Patience {
-        fn tick(&mut self, _: &Progress) -> ControlFlow<()> {
-            match self.0.checked_sub(1) {
-                None => ControlFlow::Break(()),
-                Some(left) => {
-                    self.0 = left;
-                    ControlFlow::Continue(())
-                }
+    /// A listener that ends the deletion after this many events.
+    fn patience(mut left: u32) -> impl FnMut(Event<'_>) -> Reply {
+        move |_| match left.checked_sub(1) {
+            None => Reply::Stop,
+            Some(less) => {
+                left = less;
+                Reply::Yes
             }
         }
     }
@@ -86,7 +78,7 @@ mod tests {
     fn whoever_has_had_enough_waits_for_none_that_follows() {
         let directory = tempfile::tempdir().unwrap();
         let directory = std::fs::File::open(directory.path()).unwrap();
-        let mut patience = Patience(2);
+        let mut patience = patience(2);
         let mut rests = Rests::new(Progress::default(), &mut patience);
         rests.set(LONGEST);
         rests.after(&directory);
@@ -100,7 +92,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let directory = std::fs::File::open(directory.path()).unwrap();
         // It would be stopped at its first look.
-        let mut patience = Patience(0);
+        let mut patience = patience(0);
         let mut rests = Rests::new(Progress::default(), &mut patience);
         rests.set(FELT / 2);
         rests.after(&directory);

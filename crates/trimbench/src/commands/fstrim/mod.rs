@@ -11,11 +11,11 @@ use std::path::Path;
 
 use linux::mounts::Mount;
 use pace::Policy;
-use reclaim::ReclaimError;
 use reclaim::throttle::ThrottleOptions;
 use reclaim::trim::{
     Asked, FSTAB, MOUNTED, Selected, Survey, Trim, TrimError, Trimmed, select, state_directory,
 };
+use reclaim::{Event, ReclaimError};
 use ssd::Card;
 
 use units::names;
@@ -241,17 +241,7 @@ fn trimmed(
         canary_group: crate::simulated::group_beside(std::slice::from_ref(&one.path)),
         ..ThrottleOptions::default()
     };
-    let trim = Trim::new(survey, policy(args), card, &options, args.resume)?;
-    for warning in trim.warnings() {
-        told.note(&format!("{}: {warning}", names::shown(&one.path)));
-    }
-    if trim.goes_on_from() > 0 {
-        let from = units::bytes(trim.goes_on_from());
-        told.note(&format!(
-            "{}: goes on after {from}",
-            names::shown(&one.path)
-        ));
-    }
-    trim.run(&mut |progress| told.tick(progress, halt))
-        .map(Some)
+    let listener = &mut |event: Event<'_>| told.hear(event, halt);
+    let trim = Trim::new(survey, policy(args), card, &options, args.resume, listener)?;
+    trim.run(listener).map(Some)
 }

@@ -1,10 +1,11 @@
 //! The start of guards, one for each file system.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use reclaim::guard::{Event, Guard, GuardOptions, Left};
+use reclaim::guard::{Guard, GuardOptions, Left};
 use reclaim::throttle::ThrottleOptions;
+use reclaim::{Event, Reply};
 
 use super::messages;
 use crate::commands::guard::args::StartArgs;
@@ -36,16 +37,23 @@ pub(super) fn start(args: &StartArgs, stop: &Arc<AtomicBool>) -> Result<Exit, Er
             print(text);
         }
     };
+    let hear = |event: Event<'_>| {
+        if let Some(text) = messages::event(&event) {
+            say(&text);
+        }
+        match stop.load(Ordering::Relaxed) {
+            true => Reply::Stop,
+            false => Reply::Yes,
+        }
+    };
     let mut guards = Vec::new();
     for mount in &args.mounts {
-        let (guard, notes) = Guard::start(mount, options(args), card.as_ref())?;
-        notes.iter().for_each(|note| say(note));
+        let guard = Guard::start(mount, options(args), card.as_ref(), &mut { hear })?;
         say(&messages::begins(mount));
         guards.push(guard);
     }
-    let notify = |event: Event<'_>| say(&messages::event(&event));
     let left: Vec<Left> = std::thread::scope(|threads| {
-        let run = |guard: Guard<'_>| guard.run(stop, &notify);
+        let run = |guard: Guard<'_>| guard.run(&mut { hear });
         let all: Vec<_> = (guards.into_iter())
             .map(|guard| threads.spawn(move || run(guard)))
             .collect();

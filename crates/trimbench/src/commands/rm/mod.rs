@@ -67,7 +67,9 @@ pub(crate) fn run(args: &RmArgs) -> Result<Exit, Error> {
     };
     let mut told = Told::new(args.quiet, args.verbose.then_some(verbose), stop);
     if args.dry_run {
-        let intended = reclaim::intend(&args.paths, &options, &mut reclaimers, &mut told);
+        let intended = reclaim::intend(&args.paths, &options, &mut reclaimers, &mut |event| {
+            told.hear(event)
+        });
         told.end();
         let (intentions, failures) = match intended {
             Ok(intended) => intended,
@@ -89,7 +91,8 @@ pub(crate) fn run(args: &RmArgs) -> Result<Exit, Error> {
                 true => Where::All,
                 false => Where::Directory(directory.clone()),
             };
-            let (outcome, count) = reclaim::resume(&place, &mut reclaimers, &mut told)?;
+            let (outcome, count) =
+                reclaim::resume(&place, &mut reclaimers, &mut |event| told.hear(event))?;
             // Where there is none, all that is noted is which wait for their file systems.
             let none = count == 0 && outcome.failures == 0 && !told.has_noted();
             if none && !args.quiet {
@@ -97,7 +100,9 @@ pub(crate) fn run(args: &RmArgs) -> Result<Exit, Error> {
             }
             outcome
         }
-        None => reclaim::remove(&args.paths, &options, &mut reclaimers, &mut told),
+        None => reclaim::remove(&args.paths, &options, &mut reclaimers, &mut |event| {
+            told.hear(event)
+        }),
     };
     told.end();
     stores.report("rm");

@@ -1,14 +1,11 @@
 //! Removes a file of the test as `trimbench rm` does.
 
 use std::io;
-use std::ops::ControlFlow;
 use std::path::Path;
 
 use pace::Policy;
 use reclaim::throttle::{CanaryFile, ThrottleOptions};
-use reclaim::{
-    Asking, Options, PacedReclaimers, PreserveRoot, Problem, Progress, Question, Talk, Watch,
-};
+use reclaim::{Asking, Event, Options, PacedReclaimers, PreserveRoot, Reply};
 
 const OPTIONS: Options = Options {
     recursive: false,
@@ -34,34 +31,17 @@ pub(super) fn remove(path: &Path) -> io::Result<()> {
         sleep: std::time::Duration::ZERO,
     };
     let mut reclaimers = PacedReclaimers::new(policy, None, options);
-    let mut quiet = Quiet(None);
+    let mut kept = None;
+    let mut quiet = |event: Event<'_>| {
+        if let Event::Failed(path, problem) = event {
+            kept = Some(problem.message(path));
+        }
+        Reply::Yes
+    };
     let outcome = reclaim::remove(&paths, &OPTIONS, &mut reclaimers, &mut quiet);
-    match (outcome.failures, outcome.stopped, quiet.0) {
+    match (outcome.failures, outcome.stopped, kept) {
         (0, None, _) => Ok(()),
         (_, Some(stopped), _) => Err(io::Error::other(stopped.why)),
         (_, None, why) => Err(io::Error::other(why.unwrap_or_default())),
-    }
-}
-
-/// Remembers only why something stays.
-struct Quiet(Option<String>);
-
-impl Watch for Quiet {
-    fn tick(&mut self, _: &Progress) -> ControlFlow<()> {
-        ControlFlow::Continue(())
-    }
-}
-
-impl Talk for Quiet {
-    fn removed(&mut self, _: &Path, _: bool) {}
-
-    fn failed(&mut self, path: &Path, problem: &Problem) {
-        self.0 = Some(problem.message(path));
-    }
-
-    fn note(&mut self, _: &str) {}
-
-    fn ask(&mut self, _: &Path, _: Question, _: bool) -> bool {
-        true
     }
 }
