@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use pace::{Goal, Policy, Work};
-use reclaim::throttle::{Purpose, Setup, Stack, Throttle, ThrottleOptions};
+use reclaim::throttle::{Pacing, Purpose, Setup, Stack, Throttle};
 use reclaim::{ReclaimError, silent};
 
 /// After so long without a call the next begins anew.
@@ -128,9 +128,7 @@ impl Session {
             purpose: Purpose::Delete,
             // In how many extents isn't known.
             work: &self.stack.shape(&Work::new(bytes, 1)),
-            policy: Policy::Adaptive(self.goal),
-            card: None,
-            options: &ThrottleOptions::default(),
+            pacing: &Pacing::new(Policy::Adaptive(self.goal)),
         };
         let throttle = Throttle::start(&setup, &mut silent)?;
         Ok(Running {

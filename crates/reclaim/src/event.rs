@@ -1,4 +1,4 @@
-//! What a deletion or a trim reports and asks: one type of event for all of it.
+//! One type of event for all that a deletion or a trim reports and asks.
 
 use std::fmt::Display;
 use std::path::Path;
@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 use units::names::quoted;
 
-use crate::ReclaimError;
 use crate::throttle::Summary;
 use crate::words::of;
+use crate::{ReclaimError, Result};
 
 /// A report or a question.
 #[derive(Clone, Copy)]
@@ -44,7 +44,7 @@ pub enum Event<'a> {
     Question {
         /// The name.
         path: &'a Path,
-        /// What to do.
+        /// The step that needs an answer.
         what: Question,
         /// This user may not write to it.
         protected: bool,
@@ -164,7 +164,7 @@ pub enum Question {
 ///
 /// # Errors
 /// [`ReclaimError::Interrupted`] if the listener ends the deletion.
-pub(crate) fn report(listener: &mut Listener<'_>, progress: Progress) -> Result<(), ReclaimError> {
+pub(crate) fn report(listener: &mut Listener<'_>, progress: Progress) -> Result<()> {
     match listener(Event::Progress(progress)) {
         Reply::Yes | Reply::No => Ok(()),
         Reply::Stop => Err(ReclaimError::Interrupted),
@@ -205,11 +205,7 @@ impl Reporter {
     ///
     /// # Errors
     /// [`ReclaimError::Interrupted`] if the listener ends the deletion.
-    pub(crate) fn report(
-        &mut self,
-        listener: &mut Listener<'_>,
-        progress: Progress,
-    ) -> Result<(), ReclaimError> {
+    pub(crate) fn report(&mut self, listener: &mut Listener<'_>, progress: Progress) -> Result<()> {
         match self.is_due() {
             true => report(listener, progress),
             false => Ok(()),

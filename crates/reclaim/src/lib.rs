@@ -13,19 +13,20 @@
 #![forbid(unsafe_code)]
 
 pub mod device;
+mod directory;
 mod error;
 mod event;
 pub mod guard;
-pub mod reclaimer;
 mod rm;
 pub mod throttle;
 pub mod trim;
+mod volume;
 pub mod words;
 
-pub use error::ReclaimError;
+pub use error::{ReclaimError, Result};
 pub use event::{Event, Listener, Looked, Problem, Progress, Question, Reply, silent};
-pub use reclaimer::PacedReclaimers;
 pub use rm::{
-    Asking, Intention, Options, Outcome, PreserveRoot, Spared, Stopped, Where, Why, intend, remove,
-    resume,
+    Asking, Intention, Options, Outcome, PreserveRoot, Spared, Stopped, Volumes, Where, Why,
+    intend, remove, resume,
 };
+pub use volume::{Emptied, Volume};

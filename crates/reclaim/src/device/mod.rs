@@ -14,15 +14,14 @@ use std::time::{Duration, Instant};
 
 use linux::SysRoot;
 use linux::files::Caching;
-use pace::{DebtMode, Policy, Work};
+use pace::{DebtMode, Work};
 use record::DeviceKind;
-use ssd::Card;
 use storage::raw::{RawDevice, RawError};
 use storage::{Commit, Description};
 
-use crate::error::ReclaimError;
 use crate::event::{Event, Listener, Progress};
-use crate::throttle::{CanaryFile, Purpose, Setup, Stack, Summary, Throttle, ThrottleOptions};
+use crate::throttle::{CanaryFile, Pacing, Purpose, Setup, Stack, Summary, Throttle};
+use crate::{ReclaimError, Result};
 
 /// The pacer is asked at least this often, however much it allowed.
 const LONGEST_GRANT: Duration = Duration::from_millis(100);
@@ -198,16 +197,14 @@ impl Discarding {
     /// interruption is no error: the result says where it stopped.
     pub fn run(
         self,
-        policy: Policy,
-        card: Option<&Card>,
-        options: &ThrottleOptions,
+        pacing: &Pacing,
         listener: &mut Listener<'_>,
     ) -> Result<Discarded, DeviceError> {
         let device = Arc::new(self.device.open(Caching::Buffered)?);
         let canary = Arc::new(self.device.open(Caching::Direct)?);
-        let options = ThrottleOptions {
+        let pacing = Pacing {
             canary: CanaryFile::Given(canary),
-            ..options.clone()
+            ..pacing.clone()
         };
         let stack = self.stack();
         let setup = Setup {
@@ -215,9 +212,7 @@ impl Discarding {
             stack: &stack,
             purpose: Purpose::Trim,
             work: &self.work(),
-            policy,
-            card,
-            options: &options,
+            pacing: &pacing,
         };
         let mut throttle = Throttle::start(&setup, listener)?;
         let total = self.range.end - self.range.start;
@@ -254,7 +249,7 @@ impl Discarding {
         at: &mut u64,
         calls: &mut u64,
         listener: &mut Listener<'_>,
-    ) -> Result<(), ReclaimError> {
+    ) -> Result<()> {
         let granularity = self.device.discard().granularity_bytes.max(SECTOR);
         while *at < self.range.end {
             let advice = throttle.grant(self.range.end - *at, listener)?;

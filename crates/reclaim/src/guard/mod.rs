@@ -42,11 +42,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use pace::Goal;
-use ssd::Card;
 use storage::remount::RemountError;
 
 use crate::event::Listener;
-use crate::throttle::ThrottleOptions;
+use crate::throttle::Pacing;
 
 pub use due::{FRESH_FOR, LITTLE, LITTLE_FOR};
 pub use error::GuardError;
@@ -80,8 +79,8 @@ pub struct GuardOptions {
     pub between: Option<Hours>,
     /// Switch a mount to `nodiscard`, and back at the end.
     pub remount: bool,
-    /// The throttle's.
-    pub throttle: ThrottleOptions,
+    /// How it is paced, but for the policy, which follows from the goal and from what is due.
+    pub pacing: Pacing,
 }
 
 /// The remains of an ended guard.
@@ -99,19 +98,19 @@ pub struct Left {
 
 /// A running guard of one file system.
 #[derive(Debug)]
-pub struct Guard<'a>(Kind<'a>);
+pub struct Guard(Kind);
 
 #[derive(Debug)]
 #[allow(
     clippy::large_enum_variant,
     reason = "there are as many as guarded file systems"
 )]
-enum Kind<'a> {
-    Trims(TrimGuard<'a>),
+enum Kind {
+    Trims(TrimGuard),
     Limit(BtrfsGuard),
 }
 
-impl<'a> Guard<'a> {
+impl Guard {
     /// Takes charge of a mounted file system.
     ///
     /// # Errors
@@ -120,15 +119,14 @@ impl<'a> Guard<'a> {
     pub fn start(
         path: &Path,
         options: GuardOptions,
-        card: Option<&'a Card>,
         listener: &mut Listener<'_>,
-    ) -> Result<Guard<'a>, GuardError> {
+    ) -> Result<Guard, GuardError> {
         let (found, way) = Candidate::examine(path, &options)?;
         match way {
             Way::Limit => BtrfsGuard::start(found, options, listener).map(Kind::Limit),
             Way::Trims { looker, remount } => {
                 let way = (looker, remount);
-                TrimGuard::start(found, way, options, card, listener).map(Kind::Trims)
+                TrimGuard::start(found, way, options, listener).map(Kind::Trims)
             }
         }
         .map(Guard)

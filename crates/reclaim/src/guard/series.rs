@@ -13,13 +13,13 @@ use super::pick::{in_order, window};
 use super::trims::{TrimGuard, now};
 use crate::ReclaimError;
 use crate::event::{Event, Listener, Reply};
-use crate::throttle::Summary;
+use crate::throttle::{Pacing, Summary};
 use crate::trim::{Pieces, TrimError, refused};
 
 /// How often orders are looked for.
 const ORDERS_EVERY: Duration = Duration::from_millis(250);
 
-impl TrimGuard<'_> {
+impl TrimGuard {
     /// Trims the debt that is due. Returns whether anything was trimmed.
     pub(super) fn series(&mut self, due: &Due, listener: &mut Listener<'_>) -> bool {
         let trimmed = self.trimmed;
@@ -59,18 +59,20 @@ impl TrimGuard<'_> {
         let ripe = self.ripe_of(due);
         let (bytes, extents) = ripe
             .of(&self.debt)
-            .fold((0, 0), |(bytes, extents), (owed, _)| {
-                (bytes + owed.bytes(), extents + 1)
+            .fold((0, 0), |(bytes, extents), (pending, _)| {
+                (bytes + pending.bytes(), extents + 1)
             });
         // Another file system may be mounted there meanwhile.
         let root = self.looker.directory().as_raw_fd();
+        let pacing = Pacing {
+            policy: due.policy,
+            ..self.options.pacing.clone()
+        };
         let begun = Pieces::begin(
             Path::new(&format!("/proc/self/fd/{root}")),
             bytes,
             extents,
-            due.policy,
-            self.card,
-            &self.options.throttle,
+            &pacing,
             &mut |event| self.common.hear_once(event, &mut listener),
         );
         let mut pieces = match begun {
@@ -92,7 +94,7 @@ impl TrimGuard<'_> {
             if queue.is_empty() {
                 return Ok(());
             }
-            let mut left: Extents = queue.iter().map(|owed| owed.range.clone()).collect();
+            let mut left: Extents = queue.iter().map(|pending| pending.range.clone()).collect();
             for piece in queue {
                 while let Some(first) = left.within(piece.range.clone()).next() {
                     let allowed = pieces.grant(left.covered(), listener)?;
@@ -134,12 +136,12 @@ impl TrimGuard<'_> {
             }
             // The file system shrank: nothing is there any more.
             Err(error) if error.kind() == std::io::ErrorKind::InvalidInput => {}
-            // The machine slept, and the kernel may have ended the call early: it stays owed.
+            // The machine slept, and the kernel may have ended the call early: it stays pending.
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => return Ok(()),
             Err(error) => return Err(refused(self.common.path(), error)),
         }
         let at = now();
-        for paid in self.debt.forgive(range) {
+        for paid in self.debt.remove(range) {
             if paid.since != UNKNOWN {
                 self.ages.add(paid.bytes(), at.saturating_sub(paid.since));
             }

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use pace::Worth;
-use ssd::Card;
 use storage::remount::DiscardGuard;
 use units::names::quoted;
 
@@ -22,7 +21,7 @@ use super::start::Candidate;
 use super::status::TrimReport;
 use super::{GuardOptions, Left, TICK};
 use crate::event::{Event, Listener};
-use crate::throttle::{CanaryFile, Summary, ThrottleOptions, nameless_filled};
+use crate::throttle::{CanaryFile, Pacing, Summary, nameless_filled};
 
 /// The pause between two looks, at least; and in times of the last look's length.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -44,10 +43,9 @@ const NOTIFY_EVERY: Duration = Duration::from_secs(60);
 
 /// A running guard that trims one file system.
 #[derive(Debug)]
-pub(super) struct TrimGuard<'a> {
+pub(super) struct TrimGuard {
     pub(super) common: Common,
     pub(super) options: GuardOptions,
-    pub(super) card: Option<&'a Card>,
     pub(super) looker: Looker,
     pub(super) debt: Debt,
     hidden: Hidden,
@@ -93,15 +91,14 @@ pub(super) fn now() -> Moment {
     now.map_or(1, |now| Moment::try_from(now.as_millis()).unwrap_or(1))
 }
 
-impl<'a> TrimGuard<'a> {
+impl TrimGuard {
     /// Takes charge of a file system, after a switch to `nodiscard` if that is true.
     pub(super) fn start(
         found: Candidate,
         (looker, remount): (Looker, bool),
         mut options: GuardOptions,
-        card: Option<&'a Card>,
         listener: &mut Listener<'_>,
-    ) -> Result<TrimGuard<'a>, GuardError> {
+    ) -> Result<TrimGuard, GuardError> {
         let common = Common::start(&found.path, &found.name)?;
         let remounted = match remount.then(|| DiscardGuard::off(&found.mount)).transpose() {
             Ok(remounted) => remounted,
@@ -116,12 +113,11 @@ impl<'a> TrimGuard<'a> {
                 quoted(&found.path)
             )));
         }
-        let canary = keep_canary(&looker, &mut options.throttle);
+        let canary = keep_canary(&looker, &mut options.pacing);
         let now = Instant::now();
         let mut guard = TrimGuard {
             common,
             options,
-            card,
             looker,
             debt: Debt::default(),
             hidden: Hidden::default(),
@@ -210,7 +206,7 @@ impl<'a> TrimGuard<'a> {
         let drained = self.common.orders.drain;
         self.common.take_orders(&mut self.options.goal, listener);
         if self.common.orders.drain && !drained {
-            // What may have been used unseen is owed, too.
+            // What may have been used unseen is pending, too.
             self.clock.look_at = Instant::now();
             self.look(listener);
             self.renew();
@@ -259,7 +255,7 @@ impl<'a> TrimGuard<'a> {
 
     /// Nothing is certainly trimmed any more.
     fn renew(&mut self) {
-        self.debt.owe_all();
+        self.debt.make_all_pending();
         self.hidden.settle();
         self.clock.renewed = Instant::now();
         self.unnoted = true;
@@ -283,7 +279,7 @@ impl<'a> TrimGuard<'a> {
         let all = runs(&self.debt, self.least_run());
         let bytes = all
             .filter(|(_, short)| !short)
-            .map(|(owed, _)| owed.bytes())
+            .map(|(pending, _)| pending.bytes())
             .sum();
         if bytes < LITTLE { 0 } else { bytes }
     }
@@ -357,11 +353,11 @@ impl<'a> TrimGuard<'a> {
 }
 
 /// One file for all canaries of this guard.
-fn keep_canary(looker: &Looker, options: &mut ThrottleOptions) -> Option<Arc<File>> {
-    if !matches!(options.canary, CanaryFile::Made) {
+fn keep_canary(looker: &Looker, pacing: &mut Pacing) -> Option<Arc<File>> {
+    if !matches!(pacing.canary, CanaryFile::Made) {
         return None;
     }
     let file = Arc::new(nameless_filled(looker.directory().as_fd()).ok()?);
-    options.canary = CanaryFile::Given(Arc::clone(&file));
+    pacing.canary = CanaryFile::Given(Arc::clone(&file));
     Some(file)
 }

@@ -10,7 +10,7 @@ use storage::Description;
 use storage::counter::{self, Source};
 use storage::{Commit, FileSystem};
 
-use crate::error::ReclaimError;
+use crate::{ReclaimError, Result};
 
 /// The longest discard in bytes: bio.bi_size has 32 bits (Linux, include/linux/blk_types.h).
 const LARGEST: u64 = 4 << 30;
@@ -40,7 +40,7 @@ pub struct Stack {
     pub(crate) sources: Vec<Source>,
     /// The counters of all devices are off, so that their discards don't show.
     pub(crate) uncounted: bool,
-    /// What is odd about the file system and its devices, in sentences.
+    /// Sentences about anything odd in the file system and its devices.
     pub(crate) notes: Vec<String>,
 }
 
@@ -49,15 +49,30 @@ impl Stack {
     ///
     /// # Errors
     /// [`ReclaimError::Target`] or [`ReclaimError::Io`] if it can't be examined.
-    pub fn at(on: BorrowedFd<'_>) -> Result<Stack, ReclaimError> {
-        let path = PathBuf::from(format!("/proc/self/fd/{}", on.as_raw_fd()));
-        let found = storage::describe(&path)?;
-        let stat = rustix::fs::fstatvfs(on).map_err(|errno| ReclaimError::Io {
-            action: "tell the block size of",
-            path,
-            source: errno.into(),
-        })?;
-        Ok(Stack::of(&SysRoot::host(), &found, stat.f_frsize))
+    pub fn at(on: BorrowedFd<'_>) -> Result<Stack> {
+        let (found, block) = described(on)?;
+        Ok(Stack::of(&SysRoot::host(), &found, block))
+    }
+
+    /// Describes the file system of an open directory, if what is deleted there is to be paced.
+    /// Otherwise returns why it isn't, in a sentence.
+    pub(crate) fn paced_at(on: BorrowedFd<'_>) -> Result<Stack, String> {
+        let (found, block) = described(on).map_err(|error| error.to_string())?;
+        // What lies in a lower layer would be copied, all of it, before it could go.
+        if FileSystem::named(&found.target) == FileSystem::Overlay {
+            let why = "it is an overlay; what is deleted in its upper directory itself is paced";
+            return Err(why.to_owned());
+        }
+        match found.target.discard {
+            DiscardSetting::On | DiscardSetting::Async => {
+                Ok(Stack::of(&SysRoot::host(), &found, block))
+            }
+            _ if found.warnings.is_empty() => Err("no discards are sent".to_owned()),
+            _ => {
+                let why: Vec<String> = found.warnings.iter().map(ToString::to_string).collect();
+                Err(why.join("; "))
+            }
+        }
     }
 
     /// Draws the conclusions of a description. `block`: the file system's block size in bytes.
@@ -137,6 +152,18 @@ impl Stack {
             ..*work
         }
     }
+}
+
+/// Describes the file system of an open directory. Returns also the size of its blocks in bytes.
+fn described(on: BorrowedFd<'_>) -> Result<(Description, u64)> {
+    let path = PathBuf::from(format!("/proc/self/fd/{}", on.as_raw_fd()));
+    let found = storage::describe(&path)?;
+    let stat = rustix::fs::fstatvfs(on).map_err(|errno| ReclaimError::Io {
+        action: "tell the block size of",
+        path,
+        source: errno.into(),
+    })?;
+    Ok((found, stat.f_frsize))
 }
 
 fn mode(found: &Description, leaves: &[&DeviceInfo], notes: &mut Vec<String>) -> DebtMode {

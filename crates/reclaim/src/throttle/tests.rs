@@ -23,17 +23,15 @@ fn throttle(purpose: Purpose) -> Throttle {
         stack: &stack,
         purpose,
         work: &Work::new(1 << 30, 8),
-        policy: Policy::Adaptive(Goal::default()),
-        card: None,
-        options: &ThrottleOptions::default(),
+        pacing: &Pacing::new(Policy::Adaptive(Goal::default())),
     };
     Throttle::start(&setup, &mut silent).unwrap()
 }
 
 #[test]
 fn a_full_file_system_hurries_only_what_gives_it_space() {
-    assert!(throttle(Purpose::Delete).space.last().is_some());
-    assert_eq!(throttle(Purpose::Trim).space.last(), None);
+    assert!(throttle(Purpose::Delete).space.last.is_some());
+    assert_eq!(throttle(Purpose::Trim).space.last, None);
 }
 
 /// Those of others come faster than it looks, and never end.

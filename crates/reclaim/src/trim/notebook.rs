@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use super::TrimError;
-use super::state::{Cursor, Left, State, StateError, Turn};
+use super::state::{Cursor, Left, State, Turn};
+use crate::ReclaimError;
 use crate::event::{Event, Listener};
 
 /// How often the position is noted: often at first, then ever less often.
@@ -28,7 +29,7 @@ impl Notebook {
     /// of an interrupted trim if that is to be resumed.
     ///
     /// # Errors
-    /// [`StateError`] if the state can't be read. `Ok(None)` if another process trims the file
+    /// [`ReclaimError::Io`] if the state can't be read. `Ok(None)` if another process trims the file
     /// system now.
     pub(super) fn open(
         cursor: Option<Cursor>,
@@ -92,7 +93,7 @@ impl Notebook {
     }
 
     /// Removes the note, because the trim is done. Returns why it stays, if it does.
-    pub(super) fn remove(&self) -> Option<StateError> {
+    pub(super) fn remove(&self) -> Option<ReclaimError> {
         self.cursor.as_ref()?.remove().err()
     }
 }

@@ -1,9 +1,7 @@
 //! The progress, the result and the errors of a trim.
 
-use std::io;
 use std::path::PathBuf;
 
-use super::state::StateError;
 use crate::error::ReclaimError;
 use crate::event::Progress;
 use crate::throttle::Summary;
@@ -18,12 +16,6 @@ pub enum TrimError {
     /// Nothing can be trimmed there, which is no fault.
     #[error("{path}: the discard operation is not supported{why}", path = names::shown(path))]
     Unsupported { path: PathBuf, why: String },
-    #[error("cannot {action} {path}: {source}", path = names::shown(path))]
-    Io {
-        action: &'static str,
-        path: PathBuf,
-        source: io::Error,
-    },
     #[error("{path}: trimming takes CAP_SYS_ADMIN; run as root", path = names::shown(path))]
     NotPermitted { path: PathBuf },
     #[error("{path}: it is read-only; remount it for writing", path = names::shown(path))]
@@ -31,10 +23,6 @@ pub enum TrimError {
     /// Another process trims it. Two of them would overwrite each other's notes.
     #[error("{path}: it is being trimmed already; wait until that is done, or stop it", path = names::shown(path))]
     Busy { path: PathBuf },
-    #[error(transparent)]
-    Target(#[from] storage::TargetError),
-    #[error(transparent)]
-    State(#[from] StateError),
     #[error(transparent)]
     Reclaim(#[from] ReclaimError),
 }
@@ -53,5 +41,5 @@ pub struct Trimmed {
     /// Whether that position is noted, so that the trim can be resumed.
     pub noted: bool,
     /// The reason why the note stays although the trim is done.
-    pub kept: Option<StateError>,
+    pub kept: Option<ReclaimError>,
 }

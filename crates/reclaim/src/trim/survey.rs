@@ -3,10 +3,11 @@
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use linux::SysRoot;
 use linux::trim::{Range, fitrim, is_unsupported};
-use pace::{DebtMode, Policy, Work};
+use pace::{DebtMode, Goal, Work};
 use record::{DeviceInfo, DeviceKind, DiscardSetting};
 use rustix::io::Errno;
 use storage::counter;
@@ -18,10 +19,11 @@ use super::identity::identity;
 use super::state::{Cursor, Of};
 use super::windows::Windows;
 use crate::throttle::Stack;
+use crate::{ReclaimError, directory};
 
 /// A part of a file system, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Asked {
+pub struct Part {
     /// The first byte.
     pub offset: u64,
     /// The length; `u64::MAX`: to the end.
@@ -30,10 +32,10 @@ pub struct Asked {
     pub minimum: u64,
 }
 
-impl Default for Asked {
+impl Default for Part {
     /// All of it.
-    fn default() -> Asked {
-        Asked {
+    fn default() -> Part {
+        Part {
             offset: 0,
             length: u64::MAX,
             minimum: 0,
@@ -45,9 +47,9 @@ impl Default for Asked {
 #[derive(Debug)]
 pub struct Survey {
     pub(super) path: PathBuf,
-    pub(super) directory: File,
-    pub(super) fs: Trimmed,
-    pub(super) asked: Asked,
+    pub(crate) directory: Arc<File>,
+    pub(crate) fs: Trimmed,
+    pub(super) asked: Part,
     /// Bytes that are free, by the file system's own count.
     pub(super) free: u64,
     /// Bytes of a block.
@@ -60,7 +62,7 @@ pub struct Survey {
     states: Option<PathBuf>,
     over_file: bool,
     /// Whether a device on which it lies takes discards.
-    takes_discards: bool,
+    pub(crate) takes_discards: bool,
     /// How many bytes all devices discard for each byte freed.
     copies: f64,
     /// Where a drive's statistics count for its partition.
@@ -73,10 +75,10 @@ impl Survey {
     ///
     /// # Errors
     /// If it is no directory, or can't be examined.
-    pub fn of(path: &Path, asked: Asked, states: Option<PathBuf>) -> Result<Survey, TrimError> {
+    pub fn of(path: &Path, asked: Part, states: Option<PathBuf>) -> Result<Survey, TrimError> {
         let failed = |action| {
             let path = path.to_owned();
-            move |source| TrimError::Io {
+            move |source| ReclaimError::Io {
                 action,
                 path,
                 source,
@@ -87,20 +89,20 @@ impl Survey {
             return Err(TrimError::NotADirectory { path });
         }
         let directory = File::open(path).map_err(failed("open"))?;
-        let found = storage::describe(path)?;
+        let found = storage::describe(path).map_err(ReclaimError::from)?;
         let sys = SysRoot::host();
         let stat = rustix::fs::fstatvfs(&directory)
             .map_err(|errno| failed("tell the space of")(errno.into()))?;
         let fs = Trimmed::of(&sys, &directory, &found);
         // As the kernel says of it; ours would find nothing to do there.
         if asked.offset >= fs.end && !matches!(fs.layout, Layout::Chunks(_)) {
-            return Err(failed("trim")(io::Error::from(Errno::INVAL)));
+            return Err(failed("trim")(Errno::INVAL.into()).into());
         }
         let tops = || found.devices.iter().filter(|device| device.level == 0);
         Ok(Survey {
             stack: Stack::trimmed(&sys, &found, stat.f_frsize.max(512)),
             path: path.to_owned(),
-            directory,
+            directory: Arc::new(directory),
             fs,
             asked,
             block: stat.f_frsize,
@@ -174,11 +176,12 @@ impl Survey {
 
     pub(super) fn windows(&self) -> Windows {
         let asked = self.asked.offset..self.asked.offset.saturating_add(self.asked.length);
-        Windows::new(self.fs.layout.clone(), asked, self.fs.end)
-            .at_least(self.asked.minimum)
-            .discarded_from(self.stack.granularity)
-            .of_whole_extents(self.reach() != TrimReach::Part)
-            .in_blocks(self.block)
+        let mut windows = Windows::new(self.fs.layout.clone(), asked, self.fs.end);
+        windows.minimum = self.asked.minimum;
+        windows.granularity = self.stack.granularity;
+        windows.whole = self.reach() != TrimReach::Part;
+        windows.block = self.block.max(1);
+        windows
     }
 
     fn reach(&self) -> TrimReach {
@@ -198,7 +201,7 @@ impl Survey {
         Some(Cursor::of(self.states.as_deref()?, of))
     }
 
-    pub(super) fn device(&self) -> Option<&str> {
+    pub(crate) fn device(&self) -> Option<&str> {
         self.device.as_deref()
     }
 
@@ -222,11 +225,11 @@ impl Survey {
     }
 
     /// Returns the most that can be discarded.
-    pub(super) fn work(&self, policy: &Policy) -> Work {
+    pub(super) fn work(&self, goal: Option<Goal>) -> Work {
         let bytes = self.free.min(self.windows().all()).max(1);
         let mut work = self.stack.shape(&Work::new(bytes, 1));
-        let held = matches!(policy, Policy::Adaptive(goal) if goal.max_latency.is_some());
-        if held && (self.reach() != TrimReach::Part || self.fs.layout == Layout::Whole) {
+        let has_latency = goal.is_some_and(|goal| goal.max_latency.is_some());
+        if has_latency && (self.reach() != TrimReach::Part || self.fs.layout == Layout::Whole) {
             // A free extent goes whole: what the device lets through is the least.
             work.granularity = work.unit;
         }
@@ -301,11 +304,11 @@ pub(super) fn explained(path: &Path, error: io::Error) -> TrimError {
     match error.kind() {
         io::ErrorKind::PermissionDenied => TrimError::NotPermitted { path },
         io::ErrorKind::ReadOnlyFilesystem => TrimError::ReadOnly { path },
-        _ => TrimError::Io {
+        _ => TrimError::Reclaim(ReclaimError::Io {
             action: "trim",
             path,
             source: error,
-        },
+        }),
     }
 }
 
@@ -313,20 +316,10 @@ pub(super) fn explained(path: &Path, error: io::Error) -> TrimError {
 /// (`StateDirectory=`), for root `/var/lib/trimbench/fstrim`, otherwise
 /// `$XDG_STATE_HOME/trimbench/fstrim`.
 pub fn state_directory() -> Option<PathBuf> {
-    let absolute = |name: &str| {
-        std::env::var_os(name)
-            .map(PathBuf::from)
-            .filter(|path| path.is_absolute())
-    };
-    if let Some(given) = absolute("STATE_DIRECTORY") {
-        return Some(given);
-    }
-    if rustix::process::geteuid().is_root() {
-        return Some(PathBuf::from("/var/lib/trimbench/fstrim"));
-    }
-    let state =
-        absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")))?;
-    Some(state.join("trimbench/fstrim"))
+    directory::given("STATE_DIRECTORY").or_else(|| match rustix::process::geteuid().is_root() {
+        true => Some(PathBuf::from("/var/lib/trimbench/fstrim")),
+        false => directory::of_user("fstrim"),
+    })
 }
 
 #[cfg(test)]
@@ -341,7 +334,7 @@ mod tests {
         let looked = std::thread::spawn(|| {
             let nobody = rustix::process::Uid::from_raw(65534);
             rustix::thread::set_thread_res_uid(nobody, nobody, nobody).unwrap();
-            Survey::of(Path::new("/"), Asked::default(), None).map(|survey| survey.probe())
+            Survey::of(Path::new("/"), Part::default(), None).map(|survey| survey.probe())
         });
         let probed = looked.join().unwrap().unwrap();
         assert!(

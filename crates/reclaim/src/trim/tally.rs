@@ -42,6 +42,8 @@ pub(super) struct Count {
     /// Bytes trimmed whose discards the devices will never show.
     pub(super) swallowed: u64,
     pub(super) came: WindowResult,
+    /// The machine slept during the call, which may have ended early.
+    pub(super) cut_short: bool,
 }
 
 impl Tally {
@@ -113,6 +115,7 @@ impl Tally {
             trimmed,
             swallowed,
             came,
+            cut_short: false,
         })
     }
 

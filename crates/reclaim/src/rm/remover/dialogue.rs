@@ -7,10 +7,10 @@ use std::path::Path;
 
 use rustix::fs::{FileType, Stat};
 
-use crate::ReclaimError;
 use crate::event::{Event, Listener, Problem, Progress, Question, Reply, Reporter};
 use crate::rm::Asking;
 use crate::rm::survey::is_protected;
+use crate::{ReclaimError, Result};
 
 /// Counts and reports names, asks questions, and passes on the progress of all reclaimers.
 pub(in crate::rm) struct Dialogue<'a> {
@@ -51,18 +51,13 @@ impl<'a> Dialogue<'a> {
     ///
     /// # Errors
     /// If the user stops it.
-    pub(super) fn step(&mut self) -> Result<(), ReclaimError> {
+    pub(super) fn step(&mut self) -> Result<()> {
         let progress = self.so_far();
         self.reporter.report(self.listener, progress)
     }
 
     /// Asks. The user may also stop it instead.
-    pub(super) fn ask(
-        &mut self,
-        path: &Path,
-        what: Question,
-        protected: bool,
-    ) -> Result<bool, ReclaimError> {
+    pub(super) fn ask(&mut self, path: &Path, what: Question, protected: bool) -> Result<bool> {
         match (self.listener)(Event::Question {
             path,
             what,
@@ -74,13 +69,13 @@ impl<'a> Dialogue<'a> {
     }
 
     /// Returns whether a name may be removed, and asks if necessary.
-    pub(super) fn asked(
+    pub(super) fn may_remove(
         &mut self,
         at: BorrowedFd<'_>,
         name: &CStr,
         path: &Path,
         stat: &Stat,
-    ) -> Result<bool, ReclaimError> {
+    ) -> Result<bool> {
         let kind = FileType::from_raw_mode(stat.st_mode);
         let protected =
             self.asking != Asking::Never && kind != FileType::Symlink && is_protected(at, name);

@@ -3,12 +3,11 @@
 pub(crate) mod args;
 mod messages;
 
-use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use pace::Policy;
 use reclaim::device::{Discarding, Part};
-use reclaim::throttle::ThrottleOptions;
+use reclaim::throttle::Pacing;
 use reclaim::{Event, Reply};
 use units::names::shown;
 
@@ -60,8 +59,12 @@ pub(crate) fn run(args: &BlkdiscardArgs) -> Result<Exit, Error> {
             false => Reply::Yes,
         }
     };
-    let policy = Policy::Adaptive(args.goal.goal());
-    let outcome = discarding.run(policy, card.as_ref(), &options(&args.device), &mut listener);
+    let pacing = Pacing {
+        card,
+        canary_group: crate::simulated::group_of_device(&args.device),
+        ..Pacing::new(Policy::Adaptive(args.goal.goal()))
+    };
+    let outcome = discarding.run(&pacing, &mut listener);
     if let Some(live) = &mut live {
         live.end();
     }
@@ -88,11 +91,4 @@ pub(crate) fn run(args: &BlkdiscardArgs) -> Result<Exit, Error> {
             false => Exit::Done,
         },
     )
-}
-
-fn options(device: &Path) -> ThrottleOptions {
-    ThrottleOptions {
-        canary_group: crate::simulated::group_of_device(device),
-        ..ThrottleOptions::default()
-    }
 }

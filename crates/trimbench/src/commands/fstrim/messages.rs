@@ -16,15 +16,15 @@ use crate::status_line::Live;
 use crate::{goal, interference};
 
 /// Reports, and stops when the user presses Ctrl-C or the lease is lost.
-pub(super) struct Told {
+pub(super) struct Printer {
     quiet: bool,
     path: PathBuf,
     live: Live,
 }
 
-impl Told {
-    pub(super) fn new(args: &FstrimArgs) -> Told {
-        Told {
+impl Printer {
+    pub(super) fn new(args: &FstrimArgs) -> Printer {
+        Printer {
             quiet: args.quiet,
             path: PathBuf::new(),
             live: Live::new("trimbench fstrim"),
@@ -260,14 +260,16 @@ mod tests {
 
     #[test]
     fn it_says_how_far_how_fast_and_how_long() {
-        let progress = TrimProgress {
-            looked_bytes: 3 << 30,
+        let progress = Progress {
             total_bytes: 4 << 30,
-            looked_now_bytes: 1 << 30,
-            trimmed_bytes: 512 << 20,
-            windows: 24,
-            debt_bytes: 0,
+            freed_bytes: 512 << 20,
             added_latency: Some(Duration::from_millis(2)),
+            looked: reclaim::Looked {
+                bytes: 3 << 30,
+                now_bytes: 1 << 30,
+                windows: 24,
+            },
+            ..Progress::default()
         };
         let text = line(&progress, Duration::from_secs(10));
         for part in [

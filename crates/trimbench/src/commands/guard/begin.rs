@@ -3,16 +3,18 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use pace::Policy;
 use reclaim::guard::{Guard, GuardOptions, Left};
-use reclaim::throttle::ThrottleOptions;
+use reclaim::throttle::Pacing;
 use reclaim::{Event, Reply};
+use ssd::Card;
 
 use super::messages;
 use crate::commands::guard::args::StartArgs;
 use crate::console::Stream;
 use crate::exit::{Error, Exit};
 
-pub(super) fn options(args: &StartArgs) -> GuardOptions {
+pub(super) fn options(args: &StartArgs, card: Option<Card>) -> GuardOptions {
     GuardOptions {
         goal: args.goal.goal(),
         most: args.most,
@@ -20,9 +22,10 @@ pub(super) fn options(args: &StartArgs) -> GuardOptions {
         min_run: args.min_run,
         between: args.between,
         remount: args.remount,
-        throttle: ThrottleOptions {
+        pacing: Pacing {
+            card,
             canary_group: crate::simulated::group_beside(&args.mounts),
-            ..ThrottleOptions::default()
+            ..Pacing::new(Policy::Adaptive(args.goal.goal()))
         },
     }
 }
@@ -48,12 +51,12 @@ pub(super) fn start(args: &StartArgs, stop: &Arc<AtomicBool>) -> Result<Exit, Er
     };
     let mut guards = Vec::new();
     for mount in &args.mounts {
-        let guard = Guard::start(mount, options(args), card.as_ref(), &mut { hear })?;
+        let guard = Guard::start(mount, options(args, card.clone()), &mut { hear })?;
         say(&messages::begins(mount));
         guards.push(guard);
     }
     let left: Vec<Left> = std::thread::scope(|threads| {
-        let run = |guard: Guard<'_>| guard.run(&mut { hear });
+        let run = |guard: Guard| guard.run(&mut { hear });
         let all: Vec<_> = (guards.into_iter())
             .map(|guard| threads.spawn(move || run(guard)))
             .collect();

@@ -15,7 +15,7 @@ use crate::interference;
 use crate::status_line::Live;
 
 /// Reports, asks, and stops when the user presses Ctrl-C.
-pub(super) struct Told {
+pub(super) struct Printer {
     quiet: bool,
     /// Where each removed name is printed, if it is.
     verbose: Option<Stream>,
@@ -25,9 +25,9 @@ pub(super) struct Told {
     noted: bool,
 }
 
-impl Told {
-    pub(super) fn new(quiet: bool, verbose: Option<Stream>, stop: Arc<AtomicBool>) -> Told {
-        Told {
+impl Printer {
+    pub(super) fn new(quiet: bool, verbose: Option<Stream>, stop: Arc<AtomicBool>) -> Printer {
+        Printer {
             quiet,
             verbose,
             stop,
@@ -47,7 +47,7 @@ impl Told {
     }
 }
 
-impl Told {
+impl Printer {
     /// Receives an event of the deletion.
     pub(super) fn hear(&mut self, event: Event<'_>) -> Reply {
         let mut yes = true;

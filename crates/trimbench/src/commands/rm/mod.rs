@@ -16,8 +16,8 @@ use std::time::Duration;
 
 use linux::files::directory_of;
 use pace::{Policy, Refusal};
-use reclaim::throttle::ThrottleOptions;
-use reclaim::{Asking, Options, Outcome, PacedReclaimers, PreserveRoot, Where};
+use reclaim::throttle::Pacing;
+use reclaim::{Asking, Options, Outcome, PreserveRoot, Volumes, Where};
 use units::duration_exact;
 use units::names::{quoted, shown};
 
@@ -27,7 +27,7 @@ use crate::exit::{Error, Exit};
 use crate::filled::Watched;
 use crate::output::Json;
 use crate::{goal, interference, signals};
-use messages::Told;
+use messages::Printer;
 
 /// slowrm's.
 const CHUNK: u64 = 128 << 20;
@@ -59,18 +59,23 @@ pub(crate) fn run(args: &RmArgs) -> Result<Exit, Error> {
     let places: Vec<_> = places.collect();
     crate::simulated::refuse_full(&places)?;
     let stores = Watched::under(&places);
-    let mut reclaimers = PacedReclaimers::new(policy, card.as_ref(), throttle_options(args));
+    let mut volumes = Volumes::new(Pacing {
+        card,
+        canary_group: crate::simulated::group_beside(&places),
+        skip_commits: args.skip_fsync,
+        ..Pacing::new(policy)
+    });
     // The JSON has standard output to itself.
     let verbose = match file.as_ref().is_some_and(Json::is_standard) {
         true => Stream::Err,
         false => Stream::Out,
     };
-    let mut told = Told::new(args.quiet, args.verbose.then_some(verbose), stop);
+    let mut printer = Printer::new(args.quiet, args.verbose.then_some(verbose), stop);
     if args.dry_run {
-        let intended = reclaim::intend(&args.paths, &options, &mut reclaimers, &mut |event| {
-            told.hear(event)
+        let intended = reclaim::intend(&args.paths, &options, &mut volumes, &mut |event| {
+            printer.hear(event)
         });
-        told.end();
+        printer.end();
         let (intentions, failures) = match intended {
             Ok(intended) => intended,
             Err(reclaim::ReclaimError::Interrupted) => return Ok(Exit::Interrupted),
@@ -92,19 +97,19 @@ pub(crate) fn run(args: &RmArgs) -> Result<Exit, Error> {
                 false => Where::Directory(directory.clone()),
             };
             let (outcome, count) =
-                reclaim::resume(&place, &mut reclaimers, &mut |event| told.hear(event))?;
+                reclaim::resume(&place, &mut volumes, &mut |event| printer.hear(event))?;
             // Where there is none, all that is noted is which wait for their file systems.
-            let none = count == 0 && outcome.failures == 0 && !told.has_noted();
+            let none = count == 0 && outcome.failures == 0 && !printer.has_noted();
             if none && !args.quiet {
                 Stream::Err.print("trimbench rm: nothing to go on with\n");
             }
             outcome
         }
-        None => reclaim::remove(&args.paths, &options, &mut reclaimers, &mut |event| {
-            told.hear(event)
+        None => reclaim::remove(&args.paths, &options, &mut volumes, &mut |event| {
+            printer.hear(event)
         }),
     };
-    told.end();
+    printer.end();
     stores.report("rm");
     let exit = end(&outcome, args);
     if let Some(file) = file {
@@ -127,15 +132,6 @@ pub(crate) fn dash_hint(words: impl Iterator<Item = OsString>) -> Option<String>
     Some(format!(
         "\nTry 'trimbench rm {path}' to remove the file {name}.\n"
     ))
-}
-
-fn throttle_options(args: &RmArgs) -> ThrottleOptions {
-    let paths = args.paths.iter().chain(&args.resume).cloned();
-    ThrottleOptions {
-        canary_group: crate::simulated::group_beside(&paths.collect::<Vec<_>>()),
-        skip_commits: args.skip_fsync,
-        ..ThrottleOptions::default()
-    }
 }
 
 fn policy(args: &RmArgs) -> Policy {

@@ -4,8 +4,8 @@ use std::io;
 use std::path::Path;
 
 use pace::Policy;
-use reclaim::throttle::{CanaryFile, ThrottleOptions};
-use reclaim::{Asking, Event, Options, PacedReclaimers, PreserveRoot, Reply};
+use reclaim::throttle::{CanaryFile, Pacing};
+use reclaim::{Asking, Event, Options, PreserveRoot, Reply, Volumes};
 
 const OPTIONS: Options = Options {
     recursive: false,
@@ -21,16 +21,14 @@ const OPTIONS: Options = Options {
 /// and no foreground waits.
 pub(super) fn remove(path: &Path) -> io::Result<()> {
     let paths = [path.to_path_buf()];
-    let options = ThrottleOptions {
+    let mut volumes = Volumes::new(Pacing {
         skip_commits: true,
         canary: CanaryFile::Without,
-        ..ThrottleOptions::default()
-    };
-    let policy = Policy::Fixed {
-        chunk: 16 << 20,
-        sleep: std::time::Duration::ZERO,
-    };
-    let mut reclaimers = PacedReclaimers::new(policy, None, options);
+        ..Pacing::new(Policy::Fixed {
+            chunk: 16 << 20,
+            sleep: std::time::Duration::ZERO,
+        })
+    });
     let mut kept = None;
     let mut quiet = |event: Event<'_>| {
         if let Event::Failed(path, problem) = event {
@@ -38,7 +36,7 @@ pub(super) fn remove(path: &Path) -> io::Result<()> {
         }
         Reply::Yes
     };
-    let outcome = reclaim::remove(&paths, &OPTIONS, &mut reclaimers, &mut quiet);
+    let outcome = reclaim::remove(&paths, &OPTIONS, &mut volumes, &mut quiet);
     match (outcome.failures, outcome.stopped, kept) {
         (0, None, _) => Ok(()),
         (_, Some(stopped), _) => Err(io::Error::other(stopped.why)),

@@ -3,16 +3,14 @@
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{Mode, OFlags};
-
 use crate::event::{Listener, Progress, Reporter, report};
 
 /// The shortest pause that other I/O would notice, and the longest.
-const FELT: Duration = Duration::from_millis(50);
+const NOTICED: Duration = Duration::from_millis(50);
 const LONGEST: Duration = Duration::from_secs(2);
 
 /// The pauses after each of the last, small discards, in which the foreground gets the drive.
-pub(crate) struct Rests<'a> {
+pub(crate) struct Pauses<'a> {
     each: Duration,
     /// The listener has ended the deletion.
     stopped: bool,
@@ -20,10 +18,10 @@ pub(crate) struct Rests<'a> {
     listener: &'a mut Listener<'a>,
 }
 
-impl<'a> Rests<'a> {
+impl<'a> Pauses<'a> {
     /// None, until their length is set.
-    pub(crate) fn new(progress: Progress, listener: &'a mut Listener<'a>) -> Rests<'a> {
-        Rests {
+    pub(crate) fn new(progress: Progress, listener: &'a mut Listener<'a>) -> Pauses<'a> {
+        Pauses {
             each: Duration::ZERO,
             stopped: false,
             progress,
@@ -39,14 +37,10 @@ impl<'a> Rests<'a> {
     /// Commits the changes of a directory and pauses, unless the pause is too short to matter.
     /// After the listener has ended the deletion there is no pause: all that is left is small.
     pub(super) fn after(&mut self, directory: impl AsFd) {
-        if self.stopped || self.each < FELT {
+        if self.stopped || self.each < NOTICED {
             return;
         }
-        // It may be open as a path alone.
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        if let Ok(open) = rustix::fs::openat(directory, c".", flags, Mode::empty()) {
-            let _ = rustix::fs::fsync(open);
-        }
+        let _ = crate::directory::reopen(directory).and_then(rustix::fs::fsync);
         let until = Instant::now() + self.each;
         while let Some(left) = until.checked_duration_since(Instant::now()) {
             if report(self.listener, self.progress).is_err() {
@@ -75,27 +69,27 @@ mod tests {
     }
 
     #[test]
-    fn whoever_has_had_enough_waits_for_none_that_follows() {
+    fn after_a_stop_there_are_no_more_pauses() {
         let directory = tempfile::tempdir().unwrap();
         let directory = std::fs::File::open(directory.path()).unwrap();
         let mut patience = patience(2);
-        let mut rests = Rests::new(Progress::default(), &mut patience);
-        rests.set(LONGEST);
-        rests.after(&directory);
-        assert!(rests.stopped);
-        rests.set(LONGEST);
-        rests.after(&directory);
+        let mut pauses = Pauses::new(Progress::default(), &mut patience);
+        pauses.set(LONGEST);
+        pauses.after(&directory);
+        assert!(pauses.stopped);
+        pauses.set(LONGEST);
+        pauses.after(&directory);
     }
 
     #[test]
-    fn what_nobody_notices_is_no_rest() {
+    fn a_pause_that_nobody_notices_is_left_out() {
         let directory = tempfile::tempdir().unwrap();
         let directory = std::fs::File::open(directory.path()).unwrap();
         // It would be stopped at its first look.
         let mut patience = patience(0);
-        let mut rests = Rests::new(Progress::default(), &mut patience);
-        rests.set(FELT / 2);
-        rests.after(&directory);
-        assert!(!rests.stopped);
+        let mut pauses = Pauses::new(Progress::default(), &mut patience);
+        pauses.set(NOTICED / 2);
+        pauses.after(&directory);
+        assert!(!pauses.stopped);
     }
 }
