@@ -62,4 +62,10 @@ mod tests {
         ledger.add(1, 0);
         assert!(!ledger.settled);
     }
+
+    #[test]
+    #[should_panic(expected = "more was exempt")]
+    fn more_exempt_bytes_than_freed_ones_are_a_fault() {
+        Ledger::new(100, true).add(4, 5);
+    }
 }

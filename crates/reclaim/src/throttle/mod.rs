@@ -170,6 +170,9 @@ impl Throttle {
     }
 
     /// Reports that so many bytes were freed. No discard comes for `exempt` of them.
+    ///
+    /// # Panics
+    /// If more bytes are exempt than were freed so far.
     pub fn freed(&mut self, bytes: u64, exempt: u64) {
         self.count(bytes, exempt);
         if bytes > 0 {

@@ -139,14 +139,18 @@ fn full_groups_go_together_and_fragmented_ones_in_whole_extents() {
 #[test]
 fn a_first_group_in_pieces_begins_with_one_extent() {
     let windows = ext4(100 * GROUP);
-    let first = windows.next(limit(MIB), &mut |at| Extents(fragments(0).collect()).behind(at));
+    let first = windows.next(limit(MIB), &mut |at| {
+        Extents(fragments(0).collect()).behind(at)
+    });
     assert_eq!(first.length, 8 * MIB, "nothing is known of its cost");
 }
 
 #[test]
 fn where_nothing_is_paced_groups_go_together_unseen() {
     let windows = ext4(100 * GROUP);
-    let all = windows.next(limit(u64::MAX), &mut |at| Extents(fragments(0).collect()).behind(at));
+    let all = windows.next(limit(u64::MAX), &mut |at| {
+        Extents(fragments(0).collect()).behind(at)
+    });
     assert_eq!(all.length, LONGEST);
 }
 
@@ -524,7 +528,7 @@ proptest! {
         let asked = start..start.saturating_add(length);
         let mut windows = Windows::new(layout, asked.clone(), 4 * GIB);
         let limit = limit(allowed);
-        let mut free = Extents((0..30).map(|i| i * (130 << 20)..i * (130 << 20) + (1 << (2 * (i % 14)))).collect());
+        let free = Extents((0..30).map(|i| i * (130 << 20)..i * (130 << 20) + (1 << (2 * (i % 14)))).collect());
         let mut at = start;
         let mut count = 0;
         while !windows.is_done() {
