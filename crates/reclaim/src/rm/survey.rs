@@ -29,11 +29,12 @@ pub(super) fn survey(
     let Ok(stat) = rustix::fs::statat(parent, name.name, AtFlags::SYMLINK_NOFOLLOW) else {
         return Ok(0);
     };
+    let device = crate::directory::device(parent);
     if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
-        volumes.add(parent, stat.st_dev, &stat);
+        // A file's own number may be another: that of a file mounted there, or below an overlay.
+        volumes.add(parent, device.unwrap_or(stat.st_dev), &stat);
         return Ok(1);
     }
-    let device = crate::directory::device(parent);
     let mut survey = Survey {
         volumes: Some(volumes),
         anticipated: device.filter(|_| anticipate).map(|device| (device, parent)),

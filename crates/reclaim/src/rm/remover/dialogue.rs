@@ -12,7 +12,7 @@ use crate::rm::Asking;
 use crate::rm::survey::is_protected;
 use crate::{ReclaimError, Result};
 
-/// Counts and reports names, asks questions, and passes on the progress of all reclaimers.
+/// Counts and reports names, asks questions, and passes on the progress of all volumes.
 pub(in crate::rm) struct Dialogue<'a> {
     listener: &'a mut Listener<'a>,
     pub(super) asking: Asking,
@@ -23,7 +23,7 @@ pub(in crate::rm) struct Dialogue<'a> {
     /// It was reported that space runs low.
     urgent: bool,
     reporter: Reporter,
-    /// The last progress of a reclaimer.
+    /// The last progress of a volume.
     progress: Progress,
 }
 
