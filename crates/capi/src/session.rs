@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use pace::{Goal, Policy, Work};
-use reclaim::throttle::{Purpose, Setup, Stack, Throttle, ThrottleOptions};
-use reclaim::{ReclaimError, Unwatched};
+use reclaim::throttle::{Pacing, Purpose, Setup, Stack, Throttle};
+use reclaim::{ReclaimError, silent};
 
 /// After so long without a call the next begins anew.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -58,7 +58,7 @@ impl Session {
         if bytes == 0 {
             return Ok(0);
         }
-        let advice = self.throttle(bytes)?.grant(bytes, &mut Unwatched)?;
+        let advice = self.throttle(bytes)?.grant(bytes, &mut silent)?;
         self.called();
         Ok(advice.allow.min(bytes))
     }
@@ -87,7 +87,7 @@ impl Session {
             None => self.start(bytes)?,
         };
         running.throttle.freed(bytes, 0);
-        let committed = running.throttle.commit_freed(&mut Unwatched);
+        let committed = running.throttle.commit_freed(&mut silent);
         self.running = Some(running);
         self.called();
         committed
@@ -122,16 +122,15 @@ impl Session {
     }
 
     fn start(&self, bytes: u64) -> Result<Running, ReclaimError> {
-        let (throttle, _notes) = Throttle::start(&Setup {
+        let setup = Setup {
             on: self.on.as_fd(),
             stack: &self.stack,
             purpose: Purpose::Delete,
             // In how many extents isn't known.
             work: &self.stack.shape(&Work::new(bytes, 1)),
-            policy: Policy::Adaptive(self.goal),
-            card: None,
-            options: &ThrottleOptions::default(),
-        })?;
+            pacing: &Pacing::new(Policy::Adaptive(self.goal)),
+        };
+        let throttle = Throttle::start(&setup, &mut silent)?;
         Ok(Running {
             throttle,
             called: Instant::now(),

@@ -24,7 +24,7 @@ use crate::latency::Latency;
 use crate::meter::{Meter, Tick};
 use crate::ownership::OwnDiscards;
 use crate::pacer::State;
-use crate::pause::{self, Pause};
+use crate::pause::{self, Pause, PauseTerms};
 use crate::piece::Sizes;
 use crate::plan::plan;
 use crate::quantity::{Bytes, Seconds, Share};
@@ -79,6 +79,8 @@ struct Looked {
     idle: bool,
     /// The budget kept the next piece waiting.
     waited: bool,
+    /// Why the next piece waited, or didn't, when others were last there.
+    pause: Option<PauseTerms>,
 }
 
 impl Adaptive {
@@ -112,6 +114,7 @@ impl Adaptive {
                 quiet: true,
                 idle: false,
                 waited: false,
+                pause: None,
             },
         }
     }
@@ -418,7 +421,11 @@ impl Adaptive {
                 let pause = pause::while_idle(self.trips.discarding());
                 pause.saturating_sub(self.trips.since_landed(now))
             }
-            false => pause.before(need, &self.budget, finishing),
+            false => {
+                let terms = pause.before(need, &self.budget, finishing);
+                self.state.pause = Some(terms);
+                terms.pause()
+            }
         };
         let why = match limit.why {
             Some(why) => why,

@@ -1,6 +1,7 @@
 //! How much time others may lose to our discards, and when.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::time::Duration;
 
 use ssd::Time;
@@ -18,15 +19,20 @@ const MEMORY: Seconds = Seconds(30.0);
 /// Discards of other programs are not charged: a database that drops log files beside us
 /// does not spend our goal. Deleters that share one goal divide its rate among them
 /// ([`crate::Feedback::deleters`]).
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Budget {
-    /// The time that may be lost now; below 0 if too much has been.
+    /// The time that may be lost now: min(depth, max(tokens, −g·30 s) + g·Δt) at each refill. Below
+    /// 0 if too much has been lost.
     tokens: Seconds,
-    /// Of what was spent, the part that discards have not used yet.
+    /// Of what was spent, the part that discards have not used yet: the need N of the piece in
+    /// flight, less its charges so far.
     reserved: Seconds,
     now: Time,
-    /// All that was charged.
+    /// All that was charged: the sum of φ·(busy time of our discards).
     charged: Seconds,
+    /// All that was granted: the first tokens, each refill, and each part of a deficit beyond what
+    /// [`MEMORY`] gives back. charged + reserved + tokens never exceed it.
+    granted: Seconds,
     /// Each loss, and when it was.
     lost: VecDeque<(Time, Seconds)>,
 }
@@ -35,8 +41,19 @@ impl Budget {
     pub(crate) fn new(tokens: Seconds) -> Budget {
         Budget {
             tokens,
+            granted: tokens,
             ..Budget::default()
         }
+    }
+
+    /// Checks that nothing is spent that was not granted. A rounding error is no spending.
+    fn check(&self) {
+        let spent = self.charged + self.reserved + self.tokens;
+        assert!(
+            self.reserved >= Seconds::ZERO
+                && spent <= self.granted + 1e-6 * (self.granted + Seconds(1.0)),
+            "more is spent than was granted: {self:?}"
+        );
     }
 
     /// Adds the time that others may lose since the last refill: `share` of each second. At most
@@ -45,8 +62,11 @@ impl Budget {
     pub(crate) fn refill(&mut self, now: Time, share: Share, depth: Seconds) {
         let passed = Seconds::from(now.since(self.now));
         self.now = self.now.max(now);
-        let pending = -share * MEMORY;
-        self.tokens = (self.tokens.max(pending) + share * passed).min(depth);
+        let before = self.tokens;
+        let refilled = before.max(-share * MEMORY) + share * passed;
+        self.tokens = refilled.min(depth);
+        self.granted += refilled - before;
+        self.check();
         while let Some(&(then, _)) = self.lost.front()
             && Seconds::from(now.since(then)) > MEMORY
         {
@@ -67,6 +87,7 @@ impl Budget {
             Some((then, lost)) if Seconds::from(self.now.since(*then)) < GRAIN => *lost += loss,
             _ => self.lost.push_back((self.now, loss)),
         }
+        self.check();
     }
 
     /// Spends what a piece will cost, before it does.
@@ -79,6 +100,7 @@ impl Budget {
     /// budget.
     pub(crate) fn release(&mut self) {
         self.tokens += std::mem::take(&mut self.reserved);
+        self.check();
     }
 
     /// Gives up what was saved: the next piece starts from at most this.
@@ -135,6 +157,19 @@ impl Budget {
     }
 }
 
+/// The losses as one sum: there can be thousands.
+impl fmt::Debug for Budget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Budget")
+            .field("tokens", &self.tokens)
+            .field("reserved", &self.reserved)
+            .field("charged", &self.charged)
+            .field("granted", &self.granted)
+            .field("lost_in_30_s", &self.lost_in(MEMORY))
+            .finish()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -159,6 +194,14 @@ mod tests {
         assert!((one - 0.5).abs() < 1e-6, "{one}");
         let all = wait(9.0).as_secs_f64();
         assert!((all - 0.9).abs() < 1e-6, "{all}");
+    }
+
+    #[test]
+    #[should_panic(expected = "more is spent than was granted")]
+    fn time_that_nobody_granted_cannot_be_spent() {
+        let mut budget = Budget::new(Seconds(1.0));
+        budget.tokens += Seconds(0.1);
+        budget.refill(at(1.0), Share(0.1), Seconds(10.0));
     }
 
     #[test]

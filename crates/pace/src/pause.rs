@@ -31,14 +31,41 @@ const LOOK_SHARE: Share = Share(0.1);
 /// The limits within which a piece waits beside other I/O.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pause {
-    /// The share of the time that may be lost.
+    /// g, the share of the time that may be lost.
     share: Share,
+    /// φ, the share of a discard's time that the foreground loses.
     phi: Share,
+    /// w = 2·φ·S/g, within 1 to 30 s.
     window: Seconds,
-    /// The most that a window may lose.
+    /// M, the most that a window may lose: (g + slack)·w.
     most: Seconds,
-    /// The cost of a discard of a size that is known.
+    /// φ·S, the cost of a discard of a size that is known.
     one: Seconds,
+}
+
+/// Why a piece waits: the terms of its pause, of which the longest holds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PauseTerms {
+    /// The limits behind them.
+    #[allow(dead_code, reason = "Debug shows them")]
+    limits: Pause,
+    /// N, the time that the piece costs others: φ·(n·(a + δ) + b·L).
+    #[allow(dead_code, reason = "Debug shows it")]
+    need: Seconds,
+    /// Until the budget has saved N: (N − tokens)/g; 0 for the last pieces.
+    for_budget: Duration,
+    /// Until the losses of the last w, less one discard, are at most M − N.
+    for_window: Duration,
+    /// Until the losses of the last interval (100 ms, or 3·φ·S) leave room for N in its most,
+    /// max(45 %, 1.6·g) of it.
+    for_interval: Duration,
+}
+
+impl PauseTerms {
+    /// Returns how long the piece waits: the longest term.
+    pub(crate) fn pause(&self) -> Duration {
+        self.for_budget.max(self.for_window).max(self.for_interval)
+    }
 }
 
 impl Pause {
@@ -65,9 +92,9 @@ impl Pause {
         }
     }
 
-    /// Returns how long a piece that costs `need` waits. `finishing`: it and all that is left
-    /// fit into the window.
-    pub(crate) fn before(&self, need: Seconds, budget: &Budget, finishing: bool) -> Duration {
+    /// Returns why a piece that costs `need` waits. `finishing`: it and all that is left fit into the
+    /// window.
+    pub(crate) fn before(&self, need: Seconds, budget: &Budget, finishing: bool) -> PauseTerms {
         let saved = match finishing {
             true => Duration::ZERO,
             false => budget.until(need, self.share),
@@ -78,13 +105,43 @@ impl Pause {
         let within = lump.max(INTERVAL_SHARE.max(INTERVAL_TIMES * self.share) * interval);
         // A piece that slows others down little is long for what it costs.
         let before = (interval - lump / self.phi.min(Share(1.0))).max(Seconds::ZERO);
-        saved
-            .max(budget.until_window(need, self.window - lump, self.most))
-            .max(budget.until_window(need, before, within))
+        PauseTerms {
+            limits: *self,
+            need,
+            for_budget: saved,
+            for_window: budget.until_window(need, self.window - lump, self.most),
+            for_interval: budget.until_window(need, before, within),
+        }
     }
 }
 
 /// Returns the pause after a piece whose discards took so long, while nobody else is there.
 pub(crate) fn while_idle(discarding: Seconds) -> Duration {
     LOOK.max((LOOK_SHARE * discarding).duration())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_is_its_longest_term_and_debug_shows_which() {
+        let (share, phi, ms) = (Share(0.1), Share(1.0), |ms: f64| Seconds(ms / 1e3));
+        let limits = Pause::new(share, phi, Seconds(1.0), ms(8.0), ms(8.0));
+        let mut budget = Budget::new(Seconds::ZERO);
+        // The example of docs/pacing.md: N = 8 ms at 10 %, and nothing saved.
+        let terms = limits.before(ms(8.0), &budget, false);
+        assert_eq!(terms.pause().as_millis(), 80);
+        let shown = format!("{terms:?}");
+        assert!(
+            shown.contains("for_budget: 80ms, for_window: 0ns"),
+            "{shown}"
+        );
+        // The window is full: the last pieces wait, too.
+        budget.refill(ssd::Time::from_secs_f64(0.5), share, Seconds(1.0));
+        budget.charge(ms(130.0));
+        let terms = limits.before(ms(8.0), &budget, true);
+        assert!(terms.for_budget.is_zero() && terms.for_window > Duration::from_millis(900));
+        assert_eq!(terms.pause(), terms.for_window);
+    }
 }

@@ -9,6 +9,9 @@ use std::path::PathBuf;
 use crate::words::of_io;
 use units::names::quoted;
 
+/// A result whose error ends a deletion, unless another is named.
+pub type Result<T, E = ReclaimError> = std::result::Result<T, E>;
+
 /// Why a deletion stopped.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]

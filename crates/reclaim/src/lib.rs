@@ -13,21 +13,20 @@
 #![forbid(unsafe_code)]
 
 pub mod device;
+mod directory;
 mod error;
+mod event;
 pub mod guard;
-pub mod reclaimer;
 mod rm;
 pub mod throttle;
 pub mod trim;
-mod warning;
-mod watch;
+mod volume;
 pub mod words;
 
-pub use error::ReclaimError;
-pub use reclaimer::PacedReclaimers;
+pub use error::{ReclaimError, Result};
+pub use event::{Event, Listener, Looked, Problem, Progress, Question, Reply, silent};
 pub use rm::{
-    Asking, Intention, Options, Outcome, PreserveRoot, Problem, Question, Spared, Stopped, Talk,
-    Where, Why, intend, remove, resume,
+    Asking, Intention, Options, Outcome, PreserveRoot, Spared, Stopped, Volumes, Where, Why,
+    intend, remove, resume,
 };
-pub use warning::Warning;
-pub use watch::{Progress, Unwatched, Watch};
+pub use volume::{Emptied, Volume};

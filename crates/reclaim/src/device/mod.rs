@@ -14,15 +14,14 @@ use std::time::{Duration, Instant};
 
 use linux::SysRoot;
 use linux::files::Caching;
-use pace::{DebtMode, Policy, Work};
+use pace::{DebtMode, Work};
 use record::DeviceKind;
-use ssd::Card;
 use storage::raw::{RawDevice, RawError};
 use storage::{Commit, Description};
 
-use crate::error::ReclaimError;
-use crate::throttle::{CanaryFile, Purpose, Setup, Stack, Summary, Throttle, ThrottleOptions};
-use crate::watch::{Progress, Watch, tick};
+use crate::event::{Event, Listener, Progress};
+use crate::throttle::{CanaryFile, Pacing, Purpose, Setup, Stack, Summary, Throttle};
+use crate::{ReclaimError, Result};
 
 /// The pacer is asked at least this often, however much it allowed.
 const LONGEST_GRANT: Duration = Duration::from_millis(100);
@@ -183,33 +182,34 @@ impl Discarding {
     /// interruption is no error: the result says where it stopped.
     pub fn run(
         self,
-        policy: Policy,
-        card: Option<&Card>,
-        options: &ThrottleOptions,
-        watch: &mut dyn Watch,
-        notes: &mut dyn FnMut(&str),
+        pacing: &Pacing,
+        listener: &mut Listener<'_>,
     ) -> Result<Discarded, DeviceError> {
         let device = Arc::new(self.device.open(Caching::Buffered)?);
         let canary = Arc::new(self.device.open(Caching::Direct)?);
-        let options = ThrottleOptions {
+        let pacing = Pacing {
             canary: CanaryFile::Given(canary),
-            ..options.clone()
+            ..pacing.clone()
         };
         let stack = self.stack();
-        let (mut throttle, more) = Throttle::start(&Setup {
+        let setup = Setup {
             on: device.as_fd(),
             stack: &stack,
             purpose: Purpose::Trim,
             work: &self.work(),
-            policy,
-            card,
-            options: &options,
-        })?;
-        more.iter().for_each(|warning| notes(&warning.to_string()));
+            pacing: &pacing,
+        };
+        let mut throttle = Throttle::start(&setup, listener)?;
         let total = self.range.end - self.range.start;
-        let mut watch = Looking { watch, total };
+        let mut listener = |event: Event<'_>| match event {
+            Event::Progress(progress) => listener(Event::Progress(Progress {
+                total_bytes: total,
+                ..progress
+            })),
+            event => listener(event),
+        };
         let (mut at, mut calls) = (self.range.start, 0);
-        let outcome = self.all(&device, &mut throttle, &mut at, &mut calls, &mut watch);
+        let outcome = self.all(&device, &mut throttle, &mut at, &mut calls, &mut listener);
         let stopped_at = match outcome {
             Ok(()) => None,
             Err(ReclaimError::Interrupted) => Some(at),
@@ -217,7 +217,7 @@ impl Discarding {
         };
         let summary = match stopped_at {
             Some(_) => throttle.end(),
-            None => throttle.finish(&mut watch)?,
+            None => throttle.finish(&mut listener)?,
         };
         Ok(Discarded {
             bytes: at - self.range.start,
@@ -233,11 +233,11 @@ impl Discarding {
         throttle: &mut Throttle,
         at: &mut u64,
         calls: &mut u64,
-        watch: &mut Looking<'_>,
-    ) -> Result<(), ReclaimError> {
+        listener: &mut Listener<'_>,
+    ) -> Result<()> {
         let granularity = self.device.discard().granularity_bytes.max(SECTOR);
         while *at < self.range.end {
-            let advice = throttle.grant(self.range.end - *at, watch)?;
+            let advice = throttle.grant(self.range.end - *at, listener)?;
             let began = Instant::now();
             let mut allowed = advice.allow;
             while allowed > 0 && *at < self.range.end && began.elapsed() < LONGEST_GRANT {
@@ -245,7 +245,7 @@ impl Discarding {
                 let end = next(*at, most, granularity, self.range.end);
                 let (own, part) = (Arc::clone(device), *at..end);
                 throttle
-                    .call(watch, move || linux::block::discard(&own, &part))?
+                    .call(listener, move || linux::block::discard(&own, &part))?
                     .map_err(|source| ReclaimError::Io {
                         action: "discard a part of",
                         path: self.device.path().to_owned(),
@@ -268,25 +268,6 @@ fn next(at: u64, most: u64, granularity: u64, end: u64) -> u64 {
     let whole = at.saturating_add(most) / granularity * granularity;
     let least = (at / granularity + 1).saturating_mul(granularity);
     whole.max(least).min(end)
-}
-
-/// Knows how much there is in all.
-struct Looking<'a> {
-    watch: &'a mut dyn Watch,
-    total: u64,
-}
-
-impl Watch for Looking<'_> {
-    fn tick(&mut self, progress: &Progress) -> std::ops::ControlFlow<()> {
-        let progress = Progress {
-            total_bytes: self.total,
-            ..*progress
-        };
-        match tick(self.watch, &progress) {
-            Ok(()) => std::ops::ControlFlow::Continue(()),
-            Err(_) => std::ops::ControlFlow::Break(()),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -8,7 +8,6 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use linux::SysRoot;
@@ -20,7 +19,8 @@ use super::common::Common;
 use super::error::GuardError;
 use super::start::Candidate;
 use super::status::TrimReport;
-use super::{GuardOptions, HURRIED, Left, Notify, TICK};
+use super::{GuardOptions, HURRIED, Left, TICK};
+use crate::event::{Event, Listener};
 use crate::throttle::{DeviceCounters, Stack};
 
 /// The pause between two looks.
@@ -136,14 +136,15 @@ pub(super) struct BtrfsGuard {
 }
 
 impl BtrfsGuard {
-    /// Takes charge of a btrfs that is mounted with `discard=async`. Returns notes for the user.
+    /// Takes charge of a btrfs that is mounted with `discard=async`.
     ///
     /// # Errors
     /// If its limit can't be changed, its devices' discards aren't counted, or another guard runs.
     pub(super) fn start(
         found: Candidate,
         options: GuardOptions,
-    ) -> Result<(BtrfsGuard, Vec<String>), GuardError> {
+        listener: &mut Listener<'_>,
+    ) -> Result<BtrfsGuard, GuardError> {
         let path = found.path.as_path();
         let failed = |action| {
             move |source| GuardError::Io {
@@ -178,14 +179,14 @@ impl BtrfsGuard {
                 ));
             }
         };
-        let note = format!(
+        listener(Event::Note(&format_args!(
             "{}: btrfs trims by itself (discard=async); guard sets its iops_limit, which was {}, until it ends",
             units::names::quoted(path),
             trimmer.before()
-        );
+        )));
         let (discarded, _) = trimmer.settled_bytes();
         let now = Instant::now();
-        let guard = BtrfsGuard {
+        Ok(BtrfsGuard {
             common,
             directory,
             options,
@@ -203,21 +204,20 @@ impl BtrfsGuard {
             looked: now,
             per_second: 0,
             failed: None,
-        };
-        Ok((guard, vec![note]))
+        })
     }
 
-    /// Guards until `stop` is set or an order ends it.
-    pub(super) fn run(mut self, stop: &AtomicBool, notify: Notify<'_>) -> Left {
-        self.steer(notify);
-        while !stop.load(Ordering::Relaxed) && !self.common.orders.stop && self.failed.is_none() {
-            self.common.take_orders(&mut self.options.goal, notify);
+    /// Guards until `listener` or an order ends it.
+    pub(super) fn run(mut self, listener: &mut Listener<'_>) -> Left {
+        self.steer(listener);
+        while self.common.goes_on(listener) && self.failed.is_none() {
+            self.common.take_orders(&mut self.options.goal, listener);
             if self.common.orders.drain {
-                self.drain(notify);
+                self.drain(listener);
             }
             if self.looked.elapsed() >= LOOK_EVERY {
-                self.look(notify);
-                self.steer(notify);
+                self.look(listener);
+                self.steer(listener);
                 self.report();
             }
             std::thread::sleep(TICK);
@@ -225,7 +225,7 @@ impl BtrfsGuard {
         let mount = self.common.path().to_owned();
         if let Err(error) = self.trimmer.restore() {
             let what = "the iops_limit of btrfs can't be put back";
-            self.common.note_failure(notify, what, &error);
+            self.common.note_failure(listener, what, &error);
         }
         self.common.close();
         // What waits is the kernel's to trim.
@@ -238,10 +238,10 @@ impl BtrfsGuard {
     }
 
     /// Takes in what the kernel has done since the last look.
-    fn look(&mut self, notify: Notify<'_>) {
+    fn look(&mut self, listener: &mut Listener<'_>) {
         self.looked = Instant::now();
         if let Err(error) = self.counters.read() {
-            self.common.note_once(notify, error.to_string());
+            self.common.note_once(listener, error.to_string());
             return;
         }
         let discards = self.counters.discards();
@@ -287,12 +287,12 @@ impl BtrfsGuard {
     }
 
     /// Sets the rate for what waits now.
-    fn steer(&mut self, notify: Notify<'_>) {
+    fn steer(&mut self, listener: &mut Listener<'_>) {
         let oldest = self.line.oldest(Instant::now()).unwrap_or_default();
         let hurried = oldest > self.options.max_age
             || self.waiting.bytes as f64 > self.size as f64 * self.options.most;
         if hurried {
-            self.common.note_hurry(&self.options, notify);
+            self.common.note_hurry(&self.options, listener);
         }
         let share = match hurried {
             true => self.share().max(HURRIED),
@@ -301,12 +301,12 @@ impl BtrfsGuard {
         self.per_second = self.rate.per_second(share);
         if let Err(error) = self.trimmer.set(self.per_second) {
             let what = "the iops_limit of btrfs can't be set";
-            self.common.note_failure(notify, what, &error);
+            self.common.note_failure(listener, what, &error);
         }
     }
 
     /// Trims all free space at once.
-    fn drain(&mut self, notify: Notify<'_>) {
+    fn drain(&mut self, listener: &mut Listener<'_>) {
         let all = Range {
             start: 0,
             length: u64::MAX,
@@ -314,7 +314,7 @@ impl BtrfsGuard {
         };
         if let Err(error) = fitrim(&self.directory, all) {
             self.common
-                .note_failure(notify, "it can't be trimmed", &error);
+                .note_failure(listener, "it can't be trimmed", &error);
         }
         // The goal doesn't hold for these, nor are they the trimmer's.
         if self.counters.read().is_ok() {

@@ -8,11 +8,12 @@ use std::time::Instant;
 use pace::Goal;
 use units::names::quoted;
 
+use super::GuardOptions;
 use super::error::GuardError;
 use super::orders::{self, Orders};
 use super::state::State;
 use super::status::{self, Goals, Status, TrimReport};
-use super::{Event, GuardOptions, Notify};
+use crate::event::{Event, Listener, Progress, Reply, report};
 
 /// The parts of a guard, however it works.
 #[derive(Debug)]
@@ -67,8 +68,13 @@ impl Common {
         self.state.directory()
     }
 
+    /// Returns whether neither `listener` nor an order ends it.
+    pub(super) fn goes_on(&self, listener: &mut Listener<'_>) -> bool {
+        report(listener, Progress::default()).is_ok() && !self.orders.stop
+    }
+
     /// Takes an order, if there is one.
-    pub(super) fn take_orders(&mut self, goal: &mut Goal, notify: Notify<'_>) {
+    pub(super) fn take_orders(&mut self, goal: &mut Goal, listener: &mut Listener<'_>) {
         let Some(request) = orders::take(self.state()) else {
             return;
         };
@@ -79,7 +85,7 @@ impl Common {
             goal.max_latency = Some(std::time::Duration::from_secs_f64(ms / 1e3));
         }
         self.orders.add(&request);
-        notify(Event::Note(self.sentence(&request.in_words())));
+        listener(Event::Note(&self.sentence(&request.in_words())));
     }
 
     /// Ends an order to drain, because nothing waits any more.
@@ -109,20 +115,36 @@ impl Common {
     }
 
     /// Reports a note that wasn't reported before.
-    pub(super) fn note_once(&self, notify: Notify<'_>, sentence: String) {
+    pub(super) fn note_once(&self, listener: &mut Listener<'_>, sentence: String) {
         if self.noted.borrow_mut().insert(sentence.clone()) {
-            notify(Event::Note(sentence));
+            listener(Event::Note(&sentence));
+        }
+    }
+
+    /// Passes on an event, but no note that was reported before.
+    pub(super) fn hear_once(&self, event: Event<'_>, listener: &mut Listener<'_>) -> Reply {
+        match event {
+            Event::Note(sentence) => {
+                self.note_once(listener, sentence.to_string());
+                Reply::Yes
+            }
+            event => listener(event),
         }
     }
 
     /// Reports what can't be done, once.
-    pub(super) fn note_failure(&self, notify: Notify<'_>, what: &str, error: &std::io::Error) {
+    pub(super) fn note_failure(
+        &self,
+        listener: &mut Listener<'_>,
+        what: &str,
+        error: &std::io::Error,
+    ) {
         let why = crate::words::of_io(error);
-        self.note_once(notify, self.sentence(&format!("{what}: {why}")));
+        self.note_once(listener, self.sentence(&format!("{what}: {why}")));
     }
 
     /// Reports once that debt is trimmed faster.
-    pub(super) fn note_hurry(&mut self, options: &GuardOptions, notify: Notify<'_>) {
+    pub(super) fn note_hurry(&mut self, options: &GuardOptions, listener: &mut Listener<'_>) {
         if !std::mem::replace(&mut self.hurried, true) {
             let text = format!(
                 "more than {} of the file system, or debt older than {}, waits to be trimmed; others may \
@@ -130,7 +152,7 @@ impl Common {
                 units::percent(options.most),
                 units::duration_exact(options.max_age)
             );
-            notify(Event::Note(self.sentence(&text)));
+            listener(Event::Note(&self.sentence(&text)));
         }
     }
 

@@ -17,13 +17,13 @@ pub(crate) const UNKNOWN: Moment = 0;
 
 /// A free extent that is to be trimmed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Owed {
+pub(crate) struct Pending {
     pub(crate) range: Range<u64>,
     /// When it was first seen free, or [`UNKNOWN`].
     pub(crate) since: Moment,
 }
 
-impl Owed {
+impl Pending {
     pub(crate) fn bytes(&self) -> u64 {
         self.range.end - self.range.start
     }
@@ -43,7 +43,7 @@ pub(crate) struct Seen {
 pub(crate) struct Debt {
     free: Extents,
     /// Start → end and moment. Disjoint, and all of them free.
-    owed: BTreeMap<u64, (u64, Moment)>,
+    pending: BTreeMap<u64, (u64, Moment)>,
     /// Bytes of known and of unknown age.
     known: u64,
     unknown: u64,
@@ -56,20 +56,20 @@ impl Debt {
             free,
             ..Debt::default()
         };
-        debt.owe_all();
+        debt.make_all_pending();
         debt
     }
 
     /// Returns the debt that was noted before. Extents that contradict it are left out, and pending as of unknown age.
-    pub(crate) fn noted(free: Extents, owed: impl IntoIterator<Item = Owed>) -> Debt {
+    pub(crate) fn noted(free: Extents, pending: impl IntoIterator<Item = Pending>) -> Debt {
         let mut debt = Debt {
             free,
             ..Debt::default()
         };
-        for one in owed {
+        for one in pending {
             let whole = debt.free.covers(one.range.clone());
             if whole && debt.first_within(one.range.clone()).is_none() {
-                debt.owe(one.range, one.since);
+                debt.add(one.range, one.since);
             }
         }
         debt
@@ -94,45 +94,45 @@ impl Debt {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.owed.len()
+        self.pending.len()
     }
 
     /// Whether anything has been pending since before a moment.
     pub(crate) fn has_since(&self, before: Moment) -> bool {
-        self.owed.values().any(|&(_, since)| since <= before)
+        self.pending.values().any(|&(_, since)| since <= before)
     }
 
     /// The oldest of known age.
     pub(crate) fn oldest(&self) -> Option<Moment> {
         let since = |&(_, since): &(u64, Moment)| since;
-        let known = self.owed.values().map(since).filter(|&at| at != UNKNOWN);
+        let known = self.pending.values().map(since).filter(|&at| at != UNKNOWN);
         known.min()
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = Owed> + '_ {
-        self.owed.iter().map(|(&start, &(end, since))| Owed {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Pending> + '_ {
+        self.pending.iter().map(|(&start, &(end, since))| Pending {
             range: start..end,
             since,
         })
     }
 
     /// The first pending extent, or part of one, within a range.
-    pub(crate) fn first_within(&self, range: Range<u64>) -> Option<Owed> {
+    pub(crate) fn first_within(&self, range: Range<u64>) -> Option<Pending> {
         self.within(range).next()
     }
 
     /// The pending parts of a range, ascending.
-    pub(crate) fn within(&self, range: Range<u64>) -> impl Iterator<Item = Owed> + '_ {
-        let before = self.owed.range(..=range.start).next_back();
+    pub(crate) fn within(&self, range: Range<u64>) -> impl Iterator<Item = Pending> + '_ {
+        let before = self.pending.range(..=range.start).next_back();
         let from = before.map_or(range.start, |(&start, _)| start);
         let empty = range.is_empty();
-        self.owed
+        self.pending
             .range(from..range.end.max(from))
-            .map(move |(&start, &(end, since))| Owed {
+            .map(move |(&start, &(end, since))| Pending {
                 range: start.max(range.start)..end.min(range.end),
                 since,
             })
-            .filter(move |owed| !empty && !owed.range.is_empty())
+            .filter(move |pending| !empty && !pending.range.is_empty())
     }
 
     /// A look at `now`, which saw these free extents.
@@ -144,7 +144,7 @@ impl Debt {
         }
         for range in gone {
             seen.used += range.end - range.start;
-            self.forgive(range);
+            self.remove(range);
         }
         let mut new = Vec::new();
         for is in free.iter() {
@@ -152,26 +152,26 @@ impl Debt {
         }
         for range in new {
             seen.freed += range.end - range.start;
-            self.owe(range, now.max(UNKNOWN + 1));
+            self.add(range, now.max(UNKNOWN + 1));
         }
         self.free = free;
         seen
     }
 
     /// A range was trimmed, whole. Returns what of it was pending.
-    pub(crate) fn forgive(&mut self, range: Range<u64>) -> Vec<Owed> {
-        let parts: Vec<Owed> = self.within(range).collect();
+    pub(crate) fn remove(&mut self, range: Range<u64>) -> Vec<Pending> {
+        let parts: Vec<Pending> = self.within(range).collect();
         for part in &parts {
-            let Some((&start, &(end, since))) = self.owed.range(..=part.range.start).next_back()
+            let Some((&start, &(end, since))) = self.pending.range(..=part.range.start).next_back()
             else {
                 continue;
             };
-            self.owed.remove(&start);
+            self.pending.remove(&start);
             if start < part.range.start {
-                self.owed.insert(start, (part.range.start, since));
+                self.pending.insert(start, (part.range.start, since));
             }
             if part.range.end < end {
-                self.owed.insert(part.range.end, (end, since));
+                self.pending.insert(part.range.end, (end, since));
             }
             *self.sum(since) -= part.bytes();
         }
@@ -179,22 +179,22 @@ impl Debt {
     }
 
     /// Nothing is certain any more: all that is free and not pending yet, as of unknown age.
-    pub(crate) fn owe_all(&mut self) {
+    pub(crate) fn make_all_pending(&mut self) {
         let mut missing = Vec::new();
         for free in self.free.iter() {
             let mut at = free.start;
-            for owed in self.within(free.clone()) {
-                if at < owed.range.start {
-                    missing.push(at..owed.range.start);
+            for pending in self.within(free.clone()) {
+                if at < pending.range.start {
+                    missing.push(at..pending.range.start);
                 }
-                at = owed.range.end;
+                at = pending.range.end;
             }
             if at < free.end {
                 missing.push(at..free.end);
             }
         }
         for range in missing {
-            self.owe(range, UNKNOWN);
+            self.add(range, UNKNOWN);
         }
     }
 
@@ -206,26 +206,26 @@ impl Debt {
     }
 
     /// Adds a range of which nothing is pending yet, and merges it with neighbours of its age.
-    fn owe(&mut self, range: Range<u64>, since: Moment) {
+    fn add(&mut self, range: Range<u64>, since: Moment) {
         if range.is_empty() {
             return;
         }
         *self.sum(since) += range.end - range.start;
         let (mut start, mut end) = (range.start, range.end);
-        let before = self.owed.range(..start).next_back();
+        let before = self.pending.range(..start).next_back();
         if let Some((&s, &(e, at))) = before
             && e == start
             && at == since
         {
             start = s;
         }
-        if let Some(&(e, at)) = self.owed.get(&end)
+        if let Some(&(e, at)) = self.pending.get(&end)
             && at == since
         {
-            self.owed.remove(&end);
+            self.pending.remove(&end);
             end = e;
         }
-        self.owed.insert(start, (end, since));
+        self.pending.insert(start, (end, since));
     }
 }
 
@@ -243,39 +243,41 @@ mod tests {
         set
     }
 
-    fn owed(debt: &Debt) -> Vec<(Range<u64>, Moment)> {
-        debt.iter().map(|owed| (owed.range, owed.since)).collect()
+    fn pending(debt: &Debt) -> Vec<(Range<u64>, Moment)> {
+        debt.iter()
+            .map(|pending| (pending.range, pending.since))
+            .collect()
     }
 
     #[test]
-    fn what_is_freed_is_owed_and_what_is_used_again_is_not() {
+    fn what_is_freed_is_pending_and_what_is_used_again_is_not() {
         let mut debt = Debt::all(Extents::from(0..100));
         assert_eq!((debt.known_bytes(), debt.unknown_bytes()), (0, 100));
-        debt.forgive(0..100);
+        debt.remove(0..100);
         assert_eq!(debt.bytes(), 0);
         let seen = debt.look(set(&[0..50, 200..300]), 7);
         assert_eq!((seen.freed, seen.used), (100, 50));
-        assert_eq!(owed(&debt), [(200..300, 7)]);
+        assert_eq!(pending(&debt), [(200..300, 7)]);
         debt.look(set(&[0..60, 250..300]), 9);
-        assert_eq!(owed(&debt), [(50..60, 9), (250..300, 7)]);
+        assert_eq!(pending(&debt), [(50..60, 9), (250..300, 7)]);
         assert_eq!((debt.oldest(), debt.known_bytes()), (Some(7), 60));
-        let forgiven = debt.forgive(55..260);
-        assert_eq!(forgiven.iter().map(Owed::bytes).sum::<u64>(), 15);
-        debt.owe_all();
+        let ended = debt.remove(55..260);
+        assert_eq!(ended.iter().map(Pending::bytes).sum::<u64>(), 15);
+        debt.make_all_pending();
         assert_eq!(debt.bytes(), 110);
     }
 
     #[test]
     fn notes_that_contradict_what_is_free_are_left_out() {
-        let one = |range: Range<u64>| Owed { range, since: 5 };
+        let one = |range: Range<u64>| Pending { range, since: 5 };
         let debt = Debt::noted(Extents::from(0..10), [one(2..4), one(3..5), one(9..12)]);
-        assert_eq!(owed(&debt), [(2..4, 5)]);
+        assert_eq!(pending(&debt), [(2..4, 5)]);
     }
 
     proptest! {
         /// Beside a model of single bytes: looks, trims and doubts in any order.
         #[test]
-        fn it_owes_what_a_model_of_bytes_owes(
+        fn what_is_pending_is_what_a_model_of_bytes_says(
             steps in prop::collection::vec((0u8..3, 0u64..64, 1u64..24), 1..40)
         ) {
             let mut debt = Debt::all(Extents::from(0..64));
@@ -300,11 +302,11 @@ mod tests {
                         free = now;
                     }
                     1 => {
-                        debt.forgive(range.clone());
+                        debt.remove(range.clone());
                         range.for_each(|i| since[i as usize] = None);
                     }
                     _ => {
-                        debt.owe_all();
+                        debt.make_all_pending();
                         for i in 0..64 {
                             if free[i] && since[i].is_none() {
                                 since[i] = Some(UNKNOWN);

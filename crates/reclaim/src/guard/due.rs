@@ -5,7 +5,7 @@ use std::time::Duration;
 use pace::{Goal, Policy};
 
 use super::HURRIED;
-use super::debt::{Moment, Owed};
+use super::debt::{Moment, Pending};
 use super::pick::{Ripe, runs};
 use super::status::Waits;
 use super::trims::{TrimGuard, now};
@@ -44,7 +44,7 @@ impl Due {
     }
 }
 
-impl TrimGuard<'_> {
+impl TrimGuard {
     pub(super) fn is_over(&self) -> bool {
         let age = self.debt.oldest().map_or(0, |at| now().saturating_sub(at));
         u128::from(age) > self.options.max_age.as_millis()
@@ -95,11 +95,13 @@ impl TrimGuard<'_> {
             false => self.ripe(hurried),
         };
         let mut ripe_bytes = 0;
-        for (owed, short) in runs(&self.debt, ripe.least) {
+        for (pending, short) in runs(&self.debt, ripe.least) {
             match () {
-                () if owed.since > ripe.before => waits.fresh_bytes += owed.bytes(),
-                () if short && owed.since > ripe.short_before => waits.short_bytes += owed.bytes(),
-                () => ripe_bytes += owed.bytes(),
+                () if pending.since > ripe.before => waits.fresh_bytes += pending.bytes(),
+                () if short && pending.since > ripe.short_before => {
+                    waits.short_bytes += pending.bytes()
+                }
+                () => ripe_bytes += pending.bytes(),
             }
         }
         match () {
@@ -141,16 +143,16 @@ impl TrimGuard<'_> {
     /// Whether enough is ripe, or has waited for long enough.
     fn is_worth_a_series(&self, hurried: bool) -> bool {
         let (now, max_age) = (now(), self.options.max_age);
-        let waited = |owed: &Owed, at_least: Duration| {
-            u128::from(now.saturating_sub(owed.since)) >= at_least.as_millis()
+        let waited = |pending: &Pending, at_least: Duration| {
+            u128::from(now.saturating_sub(pending.since)) >= at_least.as_millis()
         };
         let mut bytes = 0;
-        self.ripe(hurried).of(&self.debt).any(|(owed, short)| {
+        self.ripe(hurried).of(&self.debt).any(|(pending, short)| {
             if short {
-                return waited(&owed, max_age.mul_f64(SHORT_WAITS));
+                return waited(&pending, max_age.mul_f64(SHORT_WAITS));
             }
-            bytes += owed.bytes();
-            bytes >= LITTLE || waited(&owed, LITTLE_FOR.min(max_age / 2))
+            bytes += pending.bytes();
+            bytes >= LITTLE || waited(&pending, LITTLE_FOR.min(max_age / 2))
         })
     }
 }

@@ -9,6 +9,7 @@
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use extents::Extents;
 use linux::trim::FreeSpace;
@@ -16,11 +17,12 @@ use storage::FileSystem;
 use storage::layout::Layout;
 
 use super::pick::Cuts;
+use crate::trim::Survey;
 
 /// Reads the free extents of one file system.
 #[derive(Debug)]
 pub(super) struct Looker {
-    directory: File,
+    directory: Arc<File>,
     pub(super) cuts: Cuts,
     pub(super) size: u64,
     pub(super) block: u64,
@@ -45,13 +47,9 @@ pub(super) enum Unlisted {
 }
 
 impl Looker {
-    pub(super) fn of(
-        directory: File,
-        fs: &FileSystem,
-        layout: &Layout,
-        device: Option<&str>,
-    ) -> Result<Looker, Unlisted> {
-        let (group, first) = match *layout {
+    pub(super) fn of(survey: &Survey, fs: FileSystem) -> Result<Looker, Unlisted> {
+        let directory = Arc::clone(&survey.directory);
+        let (group, first) = match survey.fs.layout {
             Layout::Groups { group, first } => (group, first),
             Layout::Allocation { group } => (group, 0),
             _ => return Err(Unlisted::Kind),
@@ -66,8 +64,9 @@ impl Looker {
             return Err(Unlisted::Kernel);
         }
         let stat = rustix::fs::fstatvfs(&directory).map_err(|_| Unlisted::Kernel)?;
-        let counted = device
-            .filter(|_| *fs == FileSystem::Xfs)
+        let counted = survey
+            .device()
+            .filter(|_| fs == FileSystem::Xfs)
             .map(|device| Path::new("/sys/fs/xfs").join(device).join("stats/stats"))
             .filter(|path| path.exists());
         Ok(Looker {

@@ -39,14 +39,13 @@ mod status;
 mod trims;
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use pace::Goal;
-use ssd::Card;
 use storage::remount::RemountError;
 
-use crate::throttle::{Summary, ThrottleOptions};
+use crate::event::Listener;
+use crate::throttle::Pacing;
 
 pub use due::{FRESH_FOR, LITTLE, LITTLE_FOR};
 pub use error::GuardError;
@@ -80,32 +79,9 @@ pub struct GuardOptions {
     pub between: Option<Hours>,
     /// Switch a mount to `nodiscard`, and back at the end.
     pub remount: bool,
-    /// The throttle's.
-    pub throttle: ThrottleOptions,
+    /// How it is paced, but for the policy, which follows from the goal and from what is due.
+    pub pacing: Pacing,
 }
-
-/// A report of a running guard.
-#[derive(Debug)]
-pub enum Event<'a> {
-    /// A sentence for the user.
-    Note(String),
-    /// Free space was trimmed.
-    Trimmed {
-        /// Where the file system is mounted.
-        mount: &'a Path,
-        /// Bytes trimmed since the last such event. Space that is freed twice counts twice.
-        bytes: u64,
-        /// How long ago that was, or the guard's start, in seconds.
-        within_s: f64,
-        /// How long the devices were busy with these trims, in seconds.
-        busy_s: f64,
-        /// The throttle's figures of the last series of trims.
-        summary: Option<&'a Summary>,
-    },
-}
-
-/// Receives the events. The threads of several guards call it.
-pub type Notify<'a> = &'a (dyn Fn(Event<'_>) + Sync);
 
 /// The remains of an ended guard.
 #[derive(Debug)]
@@ -122,20 +98,20 @@ pub struct Left {
 
 /// A running guard of one file system.
 #[derive(Debug)]
-pub struct Guard<'a>(Kind<'a>);
+pub struct Guard(Kind);
 
 #[derive(Debug)]
 #[allow(
     clippy::large_enum_variant,
     reason = "there are as many as guarded file systems"
 )]
-enum Kind<'a> {
-    Trims(TrimGuard<'a>),
+enum Kind {
+    Trims(TrimGuard),
     Limit(BtrfsGuard),
 }
 
-impl<'a> Guard<'a> {
-    /// Takes charge of a mounted file system. Returns notes for the user.
+impl Guard {
+    /// Takes charge of a mounted file system.
     ///
     /// # Errors
     /// [`GuardError::Refused`] if it can't be guarded, and [`GuardError::Guarded`] if another guard
@@ -143,26 +119,24 @@ impl<'a> Guard<'a> {
     pub fn start(
         path: &Path,
         options: GuardOptions,
-        card: Option<&'a Card>,
-    ) -> Result<(Guard<'a>, Vec<String>), GuardError> {
+        listener: &mut Listener<'_>,
+    ) -> Result<Guard, GuardError> {
         let (found, way) = Candidate::examine(path, &options)?;
         match way {
-            Way::Limit => {
-                let (guard, notes) = BtrfsGuard::start(found, options)?;
-                Ok((Guard(Kind::Limit(guard)), notes))
-            }
+            Way::Limit => BtrfsGuard::start(found, options, listener).map(Kind::Limit),
             Way::Trims { looker, remount } => {
-                let (guard, notes) = TrimGuard::start(found, (looker, remount), options, card)?;
-                Ok((Guard(Kind::Trims(guard)), notes))
+                let way = (looker, remount);
+                TrimGuard::start(found, way, options, listener).map(Kind::Trims)
             }
         }
+        .map(Guard)
     }
 
-    /// Guards until `stop` is set or an order ends it. Returns what is left.
-    pub fn run(self, stop: &AtomicBool, notify: Notify<'_>) -> Left {
+    /// Guards until `listener` or an order ends it. Returns what is left.
+    pub fn run(self, listener: &mut Listener<'_>) -> Left {
         match self.0 {
-            Kind::Trims(guard) => guard.run(stop, notify),
-            Kind::Limit(guard) => guard.run(stop, notify),
+            Kind::Trims(guard) => guard.run(listener),
+            Kind::Limit(guard) => guard.run(listener),
         }
     }
 }

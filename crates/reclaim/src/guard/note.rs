@@ -4,18 +4,18 @@
 //! one. A note holds what was free and pending at one look, and the counter of that look. So an older
 //! note is as true as a newer one: the next look compares what is free now with what was free then.
 
-use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::os::unix::fs::FileExt;
 
 use extents::Extents;
-use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
-use super::debt::{Debt, Moment, Owed};
+use super::debt::{Debt, Moment, Pending};
 use super::look::Hidden;
+use crate::directory;
 
 const FILES: [&str; 2] = ["debt-a", "debt-b"];
 const MAGIC: &[u8; 8] = b"TBDEBT/1";
@@ -38,7 +38,8 @@ struct Content {
     freed_blocks: Option<u32>,
     hidden_bytes: i64,
     free: Vec<Range<u64>>,
-    owed: Vec<(u64, u64, Moment)>,
+    #[serde(rename = "owed")]
+    pending: Vec<(u64, u64, Moment)>,
 }
 
 /// The two files.
@@ -64,11 +65,14 @@ impl Notes {
         for range in content.free {
             free.insert(range);
         }
-        let owed = content.owed.into_iter().map(|(start, end, since)| Owed {
-            range: start..end,
-            since,
-        });
-        let debt = Debt::noted(free, owed);
+        let pending = content
+            .pending
+            .into_iter()
+            .map(|(start, end, since)| Pending {
+                range: start..end,
+                since,
+            });
+        let debt = Debt::noted(free, pending);
         Some((
             debt,
             Hidden::noted(content.freed_blocks, content.hidden_bytes),
@@ -88,9 +92,9 @@ impl Notes {
             freed_blocks,
             hidden_bytes,
             free: debt.free().iter().collect(),
-            owed: debt
+            pending: debt
                 .iter()
-                .map(|owed| (owed.range.start, owed.range.end, owed.since))
+                .map(|pending| (pending.range.start, pending.range.end, pending.since))
                 .collect(),
         };
         let next = self.number + 1;
@@ -98,14 +102,7 @@ impl Notes {
         if encoded.len() > LONGEST {
             return Err(io::Error::other("there are too many free extents"));
         }
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let name = FILES[(next % 2) as usize];
-        let file = File::from(rustix::fs::openat(
-            state,
-            name,
-            flags,
-            Mode::RUSR | Mode::WUSR,
-        )?);
+        let file = directory::make(state, FILES[(next % 2) as usize], OFlags::empty())?;
         file.write_all_at(&encoded, 0)?;
         file.sync_data()?;
         self.number = next;
@@ -115,13 +112,11 @@ impl Notes {
 
 /// Whether a state holds a note.
 pub(super) fn is_there(state: BorrowedFd<'_>) -> bool {
-    let found = |name| rustix::fs::statat(state, name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
-    FILES.into_iter().any(found)
+    FILES.into_iter().any(|name| directory::has(state, name))
 }
 
 fn bytes(state: BorrowedFd<'_>, name: &str) -> io::Result<Vec<u8>> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let file = File::from(rustix::fs::openat(state, name, flags, Mode::empty())?);
+    let file = directory::open(state, name)?;
     let length = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
     let mut all = vec![0; length.min(LONGEST + STEP)];
     file.read_exact_at(&mut all, 0)?;
@@ -162,17 +157,17 @@ mod tests {
 
     use super::*;
 
-    fn place() -> (tempfile::TempDir, File) {
+    fn place() -> (tempfile::TempDir, std::fs::File) {
         let place = tempfile::tempdir_in("/dev/shm").unwrap();
-        let open = File::open(place.path()).unwrap();
+        let open = std::fs::File::open(place.path()).unwrap();
         (place, open)
     }
 
-    fn debt(owed: Range<u64>) -> Debt {
+    fn debt(pending: Range<u64>) -> Debt {
         let mut debt = Debt::default();
         debt.look(Extents::from(0..100), 5);
-        debt.forgive(0..owed.start);
-        debt.forgive(owed.end..100);
+        debt.remove(0..pending.start);
+        debt.remove(pending.end..100);
         debt
     }
 
@@ -185,8 +180,8 @@ mod tests {
         };
         let mut notes = of("here");
         let hidden = Hidden::noted(Some(7), -3);
-        for owed in [10..20, 30..40, 50..60] {
-            notes.write(open.as_fd(), &debt(owed), hidden).unwrap();
+        for pending in [10..20, 30..40, 50..60] {
+            notes.write(open.as_fd(), &debt(pending), hidden).unwrap();
         }
         let read = of("here").read(open.as_fd()).unwrap();
         assert_eq!(read, (debt(50..60), hidden));

@@ -3,18 +3,18 @@
 //! The command writes the file under another name and renames it. The guard removes the file when
 //! it accepts the order, which is the answer.
 
-use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::error::GuardError;
 use super::start::running;
+use crate::directory;
 
 const ORDER: &str = "order";
 const ORDER_NEW: &str = "order.new";
@@ -84,7 +84,7 @@ impl Orders {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
     /// The guard has accepted it.
-    Taken,
+    Accepted,
     /// Nothing waits to be trimmed any more.
     Drained,
     /// The guard has ended.
@@ -110,14 +110,14 @@ pub fn order(
         source: errno.into(),
     };
     if request.drain {
-        create(state, DRAINING).map_err(failed)?;
+        directory::make(state, DRAINING, OFlags::empty()).map_err(failed)?;
     }
     put(state, request).map_err(failed)?;
     let began = Instant::now();
     let stopped = || stop.load(std::sync::atomic::Ordering::Relaxed);
-    while exists(state, ORDER) && guard.is_locked() {
+    while directory::has(state, ORDER) && guard.is_locked() {
         if began.elapsed() > ANSWER_WITHIN || stopped() {
-            let _ = rustix::fs::unlinkat(state, ORDER, AtFlags::empty());
+            directory::remove(state, ORDER);
             return Err(GuardError::NoAnswer {
                 path: path.into(),
                 after: began.elapsed(),
@@ -127,8 +127,8 @@ pub fn order(
     }
     loop {
         let over = match until {
-            Order::Taken => true,
-            Order::Drained => !exists(state, DRAINING) || !guard.is_locked(),
+            Order::Accepted => true,
+            Order::Drained => !directory::has(state, DRAINING) || !guard.is_locked(),
             Order::Ended => !guard.is_locked(),
         };
         if over || stopped() {
@@ -138,42 +138,29 @@ pub fn order(
     }
 }
 
-fn exists(state: BorrowedFd<'_>, name: &str) -> bool {
-    rustix::fs::statat(state, name, AtFlags::SYMLINK_NOFOLLOW).is_ok()
-}
-
-fn create(state: BorrowedFd<'_>, name: &str) -> Result<(), Errno> {
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    rustix::fs::openat(state, name, flags, Mode::RUSR | Mode::WUSR).map(drop)
-}
-
 /// An order to drain is carried out.
 pub(super) fn drained(state: BorrowedFd<'_>) {
-    let _ = rustix::fs::unlinkat(state, DRAINING, AtFlags::empty());
+    directory::remove(state, DRAINING);
 }
 
 fn put(state: BorrowedFd<'_>, request: &Request) -> Result<(), Errno> {
     let text = serde_json::to_vec(request).unwrap_or_default();
-    let flags =
-        OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = rustix::fs::openat(state, ORDER_NEW, flags, Mode::RUSR | Mode::WUSR)?;
-    let written = File::from(file).write_all(&text);
+    let written = directory::make(state, ORDER_NEW, OFlags::TRUNC)?.write_all(&text);
     written.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
     rustix::fs::renameat(state, ORDER_NEW, state, ORDER)
 }
 
 /// Whether an order waits.
 pub(super) fn is_waiting(state: BorrowedFd<'_>) -> bool {
-    exists(state, ORDER)
+    directory::has(state, ORDER)
 }
 
 /// Reads an order and removes its file, also if it can't be understood.
 pub(super) fn take(state: BorrowedFd<'_>) -> Option<Request> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let file = rustix::fs::openat(state, ORDER, flags, Mode::empty()).ok()?;
+    let file = directory::open(state, ORDER).ok()?;
     let mut text = String::new();
-    let read = File::from(file).take(LONGEST).read_to_string(&mut text);
-    let _ = rustix::fs::unlinkat(state, ORDER, AtFlags::empty());
+    let read = file.take(LONGEST).read_to_string(&mut text);
+    directory::remove(state, ORDER);
     read.ok()?;
     serde_json::from_str(&text).ok()
 }
@@ -181,6 +168,6 @@ pub(super) fn take(state: BorrowedFd<'_>) -> Option<Request> {
 /// Removes an order that no guard will accept.
 pub(super) fn clear(state: BorrowedFd<'_>) {
     for name in [ORDER, ORDER_NEW, DRAINING] {
-        let _ = rustix::fs::unlinkat(state, name, AtFlags::empty());
+        directory::remove(state, name);
     }
 }

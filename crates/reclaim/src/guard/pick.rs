@@ -15,7 +15,7 @@ use std::ops::Range;
 use extents::Extents;
 use storage::TrimReach;
 
-use super::debt::{Debt, Moment, Owed, UNKNOWN};
+use super::debt::{Debt, Moment, Pending, UNKNOWN};
 
 /// Cuts lie at multiples of this.
 const GRAIN: u64 = 64 << 10;
@@ -81,9 +81,9 @@ impl Ripe {
     }
 
     /// The ripe debt, ascending, and whether its run is short.
-    pub(crate) fn of(self, debt: &Debt) -> impl Iterator<Item = (Owed, bool)> + '_ {
-        runs(debt, self.least).filter(move |(owed, short)| {
-            owed.since
+    pub(crate) fn of(self, debt: &Debt) -> impl Iterator<Item = (Pending, bool)> + '_ {
+        runs(debt, self.least).filter(move |(pending, short)| {
+            pending.since
                 <= if *short {
                     self.short_before
                 } else {
@@ -95,14 +95,14 @@ impl Ripe {
 
 /// All debt, ascending, and whether its run has fewer bytes than `least`. Pending extents that touch
 /// are one run, whatever their ages.
-pub(crate) fn runs(debt: &Debt, least: u64) -> impl Iterator<Item = (Owed, bool)> + '_ {
+pub(crate) fn runs(debt: &Debt, least: u64) -> impl Iterator<Item = (Pending, bool)> + '_ {
     let mut run = 0..0;
-    debt.iter().map(move |owed| {
-        if owed.range.start >= run.end {
-            run = owed.range.start..end_of_run(debt, owed.range.end);
+    debt.iter().map(move |pending| {
+        if pending.range.start >= run.end {
+            run = pending.range.start..end_of_run(debt, pending.range.end);
         }
         let short = run.end - run.start < least;
-        (owed, short)
+        (pending, short)
     })
 }
 
@@ -118,11 +118,16 @@ fn end_of_run(debt: &Debt, mut end: u64) -> u64 {
 }
 
 /// Returns the ripe debt in the order of its trims: a known age comes first.
-pub(crate) fn in_order(debt: &Debt, ripe: Ripe) -> Vec<Owed> {
-    let mut all: Vec<Owed> = ripe.of(debt).map(|(owed, _)| owed).collect();
-    all.sort_by_key(|owed| {
-        let unknown = owed.since == UNKNOWN;
-        (unknown, owed.since, Reverse(owed.bytes()), owed.range.start)
+pub(crate) fn in_order(debt: &Debt, ripe: Ripe) -> Vec<Pending> {
+    let mut all: Vec<Pending> = ripe.of(debt).map(|(pending, _)| pending).collect();
+    all.sort_by_key(|pending| {
+        let unknown = pending.since == UNKNOWN;
+        (
+            unknown,
+            pending.since,
+            Reverse(pending.bytes()),
+            pending.range.start,
+        )
     });
     all
 }
@@ -186,16 +191,16 @@ mod tests {
     }
 
     /// All of these is free; what isn't listed second was trimmed.
-    fn debt(free: &[Range<u64>], owed: &[(Range<u64>, Moment)]) -> Debt {
+    fn debt(free: &[Range<u64>], pending: &[(Range<u64>, Moment)]) -> Debt {
         let mut set = Extents::new();
         free.iter().for_each(|range| {
             set.insert(mib(range.clone()));
         });
-        let owed = owed.iter().map(|(range, since)| Owed {
+        let pending = pending.iter().map(|(range, since)| Pending {
             range: mib(range.clone()),
             since: *since,
         });
-        Debt::noted(set, owed)
+        Debt::noted(set, pending)
     }
 
     fn ext4(group_mib: u64) -> Cuts {
@@ -217,7 +222,7 @@ mod tests {
 
     /// The window at the first debt from some MiB on, where all debt is ripe.
     fn at(debt: &Debt, from: u64, at_most: u64, cuts: Cuts) -> Range<u64> {
-        let ripe: Extents = debt.iter().map(|owed| owed.range).collect();
+        let ripe: Extents = debt.iter().map(|pending| pending.range).collect();
         let first = debt.first_within(mib(from..100)).unwrap();
         window(debt.free(), &ripe, first.range, at_most, cuts)
     }
@@ -236,7 +241,7 @@ mod tests {
         );
         let order: Vec<u64> = in_order(&debt, Ripe::all(8))
             .iter()
-            .map(|owed| owed.range.start / MIB)
+            .map(|pending| pending.range.start / MIB)
             .collect();
         assert_eq!(order, [6, 2, 0, 8]);
     }
@@ -256,7 +261,7 @@ mod tests {
         );
         assert_eq!(at(&debt, 0, 8 * MIB, cuts), mib(0..8));
         assert_eq!(at(&debt, 0, 21 * MIB, cuts), mib(0..22));
-        // Up to 40 there would be 15 trimmed for 1 that is owed.
+        // Up to 40 there would be 15 trimmed for 1 that is pending.
         assert_eq!(at(&debt, 21, 100 * MIB, cuts), mib(21..24));
         assert_eq!(at(&debt, 60, 100 * MIB, cuts), mib(60..64));
         assert_eq!(at(&debt, 60, 1, cuts).end, 60 * MIB + GRAIN);
@@ -303,7 +308,7 @@ mod tests {
                 least: 5 * MIB,
                 short_before,
             };
-            let found = ripe.of(&debt).map(|(owed, _)| owed.range.start / MIB);
+            let found = ripe.of(&debt).map(|(pending, _)| pending.range.start / MIB);
             found.collect()
         };
         assert_eq!(found(5, 0), [4, 8]);

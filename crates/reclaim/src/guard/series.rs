@@ -1,61 +1,37 @@
 //! One throttled series of trims.
 
-use std::ops::ControlFlow;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use extents::Extents;
 
 use super::debt::UNKNOWN;
 use super::due::Due;
+use super::orders;
 use super::pick::{in_order, window};
 use super::trims::{TrimGuard, now};
-use super::{Notify, orders};
 use crate::ReclaimError;
-use crate::throttle::Summary;
+use crate::event::{Event, Listener, Reply};
+use crate::throttle::{Pacing, Summary};
 use crate::trim::{Pieces, TrimError, refused};
-use crate::watch::{Progress, Watch};
 
 /// How often orders are looked for.
 const ORDERS_EVERY: Duration = Duration::from_millis(250);
 
-/// Ends a series for a signal or an order.
-struct Interruption<'a> {
-    state: BorrowedFd<'a>,
-    stop: &'a AtomicBool,
-    looked: Instant,
-}
-
-impl Watch for Interruption<'_> {
-    fn tick(&mut self, _: &Progress) -> ControlFlow<()> {
-        if self.stop.load(Ordering::Relaxed) {
-            return ControlFlow::Break(());
-        }
-        if self.looked.elapsed() >= ORDERS_EVERY {
-            self.looked = Instant::now();
-            if orders::is_waiting(self.state) {
-                return ControlFlow::Break(());
-            }
-        }
-        ControlFlow::Continue(())
-    }
-}
-
-impl TrimGuard<'_> {
+impl TrimGuard {
     /// Trims the debt that is due. Returns whether anything was trimmed.
-    pub(super) fn series(&mut self, due: &Due, stop: &AtomicBool, notify: Notify<'_>) -> bool {
+    pub(super) fn series(&mut self, due: &Due, listener: &mut Listener<'_>) -> bool {
         let trimmed = self.trimmed;
-        let (outcome, summary) = self.trim_series(due, stop, notify);
+        let (outcome, summary) = self.trim_series(due, listener);
         if let Some(summary) = &summary {
             self.common.goals.judge(summary);
         }
         match outcome {
             Ok(()) | Err(TrimError::Reclaim(ReclaimError::Interrupted)) => {}
-            Err(error) => self.common.note_once(notify, error.to_string()),
+            Err(error) => self.common.note_once(listener, error.to_string()),
         }
-        self.notify_trimmed(summary.as_ref(), notify);
+        self.notify_trimmed(summary.as_ref(), listener);
         self.report(true);
         self.trimmed > trimmed
     }
@@ -63,42 +39,47 @@ impl TrimGuard<'_> {
     fn trim_series(
         &mut self,
         due: &Due,
-        stop: &AtomicBool,
-        notify: Notify<'_>,
+        listener: &mut Listener<'_>,
     ) -> (Result<(), TrimError>, Option<Summary>) {
         let state = match self.common.state().try_clone_to_owned() {
             Ok(state) => state,
             Err(error) => return (Err(refused(self.common.path(), error)), None),
         };
-        let mut watch = Interruption {
-            state: std::os::fd::AsFd::as_fd(&state),
-            stop,
-            looked: Instant::now(),
+        let mut looked = Instant::now();
+        // A waiting order ends a series.
+        let mut listener = |event: Event<'_>| {
+            if matches!(event, Event::Progress(_)) && looked.elapsed() >= ORDERS_EVERY {
+                looked = Instant::now();
+                if orders::is_waiting(state.as_fd()) {
+                    return Reply::Stop;
+                }
+            }
+            listener(event)
         };
         let ripe = self.ripe_of(due);
         let (bytes, extents) = ripe
             .of(&self.debt)
-            .fold((0, 0), |(bytes, extents), (owed, _)| {
-                (bytes + owed.bytes(), extents + 1)
+            .fold((0, 0), |(bytes, extents), (pending, _)| {
+                (bytes + pending.bytes(), extents + 1)
             });
         // Another file system may be mounted there meanwhile.
         let root = self.looker.directory().as_raw_fd();
+        let pacing = Pacing {
+            policy: due.policy,
+            ..self.options.pacing.clone()
+        };
         let begun = Pieces::begin(
             Path::new(&format!("/proc/self/fd/{root}")),
             bytes,
             extents,
-            due.policy,
-            self.card,
-            &self.options.throttle,
+            &pacing,
+            &mut |event| self.common.hear_once(event, &mut listener),
         );
-        let (mut pieces, warnings) = match begun {
+        let mut pieces = match begun {
             Ok(begun) => begun,
             Err(error) => return (Err(error), None),
         };
-        for warning in warnings {
-            self.common.note_once(notify, warning.to_string());
-        }
-        let outcome = self.trim_pieces(&mut pieces, due, &mut watch, notify);
+        let outcome = self.trim_pieces(&mut pieces, due, &mut listener);
         (outcome, Some(pieces.end()))
     }
 
@@ -106,21 +87,20 @@ impl TrimGuard<'_> {
         &mut self,
         pieces: &mut Pieces,
         due: &Due,
-        watch: &mut Interruption<'_>,
-        notify: Notify<'_>,
+        listener: &mut Listener<'_>,
     ) -> Result<(), TrimError> {
         loop {
             let queue = in_order(&self.debt, self.ripe_of(due));
             if queue.is_empty() {
                 return Ok(());
             }
-            let mut left: Extents = queue.iter().map(|owed| owed.range.clone()).collect();
+            let mut left: Extents = queue.iter().map(|pending| pending.range.clone()).collect();
             for piece in queue {
                 while let Some(first) = left.within(piece.range.clone()).next() {
-                    let allowed = pieces.grant(left.covered(), watch)?;
+                    let allowed = pieces.grant(left.covered(), listener)?;
                     let range = window(self.debt.free(), &left, first, allowed, self.looker.cuts);
                     left.remove(range.clone());
-                    self.trim_one(pieces, range, watch)?;
+                    self.trim_one(pieces, range, listener)?;
                     if Instant::now() >= self.clock.look_at {
                         break;
                     }
@@ -129,9 +109,9 @@ impl TrimGuard<'_> {
                     break;
                 }
             }
-            self.look(notify);
+            self.look(listener);
             self.report(false);
-            self.note(false, notify);
+            self.note(false, listener);
             // Another pace is due.
             let over = self.is_over();
             let ends = self.options.between.is_some_and(|hours| !hours.is_now());
@@ -145,10 +125,10 @@ impl TrimGuard<'_> {
         &mut self,
         pieces: &mut Pieces,
         range: std::ops::Range<u64>,
-        watch: &mut Interruption<'_>,
+        listener: &mut Listener<'_>,
     ) -> Result<(), TrimError> {
         let holds = self.debt.free().overlap(range.clone());
-        match pieces.trim(range.clone(), holds, watch)? {
+        match pieces.trim(range.clone(), holds, listener)? {
             Ok(came) => {
                 let busy = Duration::from_secs_f64(came.busy.max(0.0));
                 self.worth.learn(came.discards, came.bytes, busy);
@@ -156,12 +136,12 @@ impl TrimGuard<'_> {
             }
             // The file system shrank: nothing is there any more.
             Err(error) if error.kind() == std::io::ErrorKind::InvalidInput => {}
-            // The machine slept, and the kernel may have ended the call early: it stays owed.
+            // The machine slept, and the kernel may have ended the call early: it stays pending.
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => return Ok(()),
             Err(error) => return Err(refused(self.common.path(), error)),
         }
         let at = now();
-        for paid in self.debt.forgive(range) {
+        for paid in self.debt.remove(range) {
             if paid.since != UNKNOWN {
                 self.ages.add(paid.bytes(), at.saturating_sub(paid.since));
             }

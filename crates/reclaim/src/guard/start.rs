@@ -8,14 +8,14 @@ use linux::SysRoot;
 use linux::mounts::Mount;
 use record::DiscardSetting;
 use storage::FileSystem;
-use storage::layout::{Layout, Trimmed};
+use storage::layout::Trimmed;
 use units::names::{quoted, shown};
 
 use super::GuardOptions;
 use super::error::GuardError;
 use super::look::{Looker, Unlisted};
 use super::state::State;
-use crate::trim::{Asked, Survey, TrimError};
+use crate::trim::{Part, Survey, TrimError};
 
 /// A file system that can be guarded.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ impl Candidate {
         path: &Path,
         options: &GuardOptions,
     ) -> Result<(Candidate, Way), GuardError> {
-        let directory = File::open(path).map_err(|source| GuardError::Io {
+        File::open(path).map_err(|source| GuardError::Io {
             action: "open",
             path: path.to_owned(),
             source,
@@ -58,36 +58,27 @@ impl Candidate {
         refuse.unless_root("guard")?;
         let mount = Mount::of(path);
         let mount = mount.map_err(|error| refuse.see_inspect(error.to_string()))?;
-        let described = storage::describe(path);
-        let described = described.map_err(|error| refuse.see_inspect(error.to_string()))?;
-        let fs = FileSystem::named(&described.target);
+        let fs = FileSystem::mounted(&mount);
         refuse.unless_whole(&mount, fs)?;
         refuse.unless_read_only(&mount)?;
-        let tops = || described.devices.iter().filter(|device| device.level == 0);
-        if !tops().any(|top| top.discard.max_bytes > 0) {
+        let survey = Survey::of(path, Part::default(), None);
+        let survey = survey.map_err(|error| refuse.see_inspect(error.to_string()))?;
+        if !survey.takes_discards {
             return Err(refuse.see_inspect("no device below it takes discards".to_owned()));
         }
-        let trimmed = Trimmed::of(&SysRoot::host(), &directory, &described);
         let way = match fs {
             FileSystem::Btrfs => refuse.unless_async(&mount, options)?,
             _ => {
-                let device = tops().next().map(|top| top.name.as_str());
-                refuse.unless_trimmable()?;
-                refuse.looker(
-                    directory,
-                    fs,
-                    &trimmed.layout,
-                    device,
-                    &mount,
-                    options.remount,
-                )?
+                refuse.unless_trimmable(&survey)?;
+                let remount = options.remount;
+                refuse.looker(&survey, fs, &mount, remount)?
             }
         };
         let candidate = Candidate {
             path: path.to_owned(),
-            name: name_of(path, fs, trimmed.uuid.as_deref())?,
+            name: name_of(path, fs, survey.fs.uuid.as_deref())?,
             mount,
-            uuid: trimmed.uuid,
+            uuid: survey.fs.uuid,
         };
         Ok((candidate, way))
     }
@@ -229,9 +220,8 @@ impl Refusing<'_> {
     }
 
     /// Asks the kernel.
-    fn unless_trimmable(&self) -> Result<(), GuardError> {
-        let asked = Survey::of(self.0, Asked::default(), None).and_then(|survey| survey.probe());
-        asked.map_err(|error| match error {
+    fn unless_trimmable(&self, survey: &Survey) -> Result<(), GuardError> {
+        survey.probe().map_err(|error| match error {
             TrimError::Unsupported { .. } => {
                 self.see_inspect("the kernel can't trim it".to_owned())
             }
@@ -245,14 +235,12 @@ impl Refusing<'_> {
 
     fn looker(
         &self,
-        directory: File,
+        survey: &Survey,
         fs: FileSystem,
-        layout: &Layout,
-        device: Option<&str>,
         mount: &Mount,
         remount: bool,
     ) -> Result<Way, GuardError> {
-        let looker = Looker::of(directory, &fs, layout, device);
+        let looker = Looker::of(survey, fs);
         let looker = looker.map_err(|unlisted| {
             let kind = &mount.fs;
             let why = match unlisted {

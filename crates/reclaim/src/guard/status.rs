@@ -1,17 +1,17 @@
 //! How a guard stands. Its process writes that in place, so that it frees no block.
 
-use std::fs::File;
 use std::io::Read;
 use std::os::fd::BorrowedFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use pace::Kept;
-use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
 use super::error::GuardError;
 use super::start::running;
+use crate::directory;
 use crate::throttle::Summary;
 
 const STATUS: &str = "status";
@@ -112,9 +112,7 @@ pub struct Waits {
 pub(super) fn write(state: BorrowedFd<'_>, status: &Status) -> std::io::Result<()> {
     let mut text = serde_json::to_vec(status)?;
     text.resize(LENGTH, b' ');
-    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let mode = Mode::RUSR | Mode::WUSR;
-    let file = File::from(rustix::fs::openat(state, STATUS, flags, mode)?);
+    let file = directory::make(state, STATUS, OFlags::empty())?;
     let mut before = vec![0; LENGTH];
     let same = file.read_exact_at(&mut before, 0).is_ok() && before == text;
     match same {
@@ -125,17 +123,15 @@ pub(super) fn write(state: BorrowedFd<'_>, status: &Status) -> std::io::Result<(
 
 /// Reads the last report; `None` where there is none yet.
 pub(super) fn read(state: BorrowedFd<'_>) -> Option<Status> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let file = rustix::fs::openat(state, STATUS, flags, Mode::empty()).ok()?;
     let mut text = String::new();
-    let mut file = File::from(file).take(LENGTH as u64);
-    file.read_to_string(&mut text).ok()?;
+    let file = directory::open(state, STATUS).ok()?;
+    file.take(LENGTH as u64).read_to_string(&mut text).ok()?;
     serde_json::from_str(&text).ok()
 }
 
 /// Removes the report.
 pub(super) fn remove(state: BorrowedFd<'_>) {
-    let _ = rustix::fs::unlinkat(state, STATUS, AtFlags::empty());
+    directory::remove(state, STATUS);
 }
 
 /// Returns how the guard of a file system stands.

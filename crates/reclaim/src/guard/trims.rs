@@ -3,11 +3,9 @@
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use pace::Worth;
-use ssd::Card;
 use storage::remount::DiscardGuard;
 use units::names::quoted;
 
@@ -21,8 +19,9 @@ use super::note::Notes;
 use super::pick::runs;
 use super::start::Candidate;
 use super::status::TrimReport;
-use super::{Event, GuardOptions, Left, Notify, TICK};
-use crate::throttle::{CanaryFile, Summary, ThrottleOptions, nameless_filled};
+use super::{GuardOptions, Left, TICK};
+use crate::event::{Event, Listener};
+use crate::throttle::{CanaryFile, Pacing, Summary, nameless_filled};
 
 /// The pause between two looks, at least; and in times of the last look's length.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -44,10 +43,9 @@ const NOTIFY_EVERY: Duration = Duration::from_secs(60);
 
 /// A running guard that trims one file system.
 #[derive(Debug)]
-pub(super) struct TrimGuard<'a> {
+pub(super) struct TrimGuard {
     pub(super) common: Common,
     pub(super) options: GuardOptions,
-    pub(super) card: Option<&'a Card>,
     pub(super) looker: Looker,
     pub(super) debt: Debt,
     hidden: Hidden,
@@ -93,16 +91,14 @@ pub(super) fn now() -> Moment {
     now.map_or(1, |now| Moment::try_from(now.as_millis()).unwrap_or(1))
 }
 
-impl<'a> TrimGuard<'a> {
-    /// Takes charge of a file system, after a switch to `nodiscard` if that is true. Returns notes for
-    /// the user.
+impl TrimGuard {
+    /// Takes charge of a file system, after a switch to `nodiscard` if that is true.
     pub(super) fn start(
         found: Candidate,
         (looker, remount): (Looker, bool),
         mut options: GuardOptions,
-        card: Option<&'a Card>,
-    ) -> Result<(TrimGuard<'a>, Vec<String>), GuardError> {
-        let mut notes = Vec::new();
+        listener: &mut Listener<'_>,
+    ) -> Result<TrimGuard, GuardError> {
         let common = Common::start(&found.path, &found.name)?;
         let remounted = match remount.then(|| DiscardGuard::off(&found.mount)).transpose() {
             Ok(remounted) => remounted,
@@ -112,17 +108,16 @@ impl<'a> TrimGuard<'a> {
             }
         };
         if remounted.is_some() {
-            notes.push(format!(
+            listener(Event::Note(&format_args!(
                 "{}: remounted with nodiscard until the guard ends",
                 quoted(&found.path)
-            ));
+            )));
         }
-        let canary = keep_canary(&looker, &mut options.throttle);
+        let canary = keep_canary(&looker, &mut options.pacing);
         let now = Instant::now();
         let mut guard = TrimGuard {
             common,
             options,
-            card,
             looker,
             debt: Debt::default(),
             hidden: Hidden::default(),
@@ -150,22 +145,19 @@ impl<'a> TrimGuard<'a> {
             },
             failed: None,
         };
-        match guard.begin(found.uuid.as_deref()) {
-            Ok(note) => notes.extend(note),
-            Err(source) => {
-                guard.common.close();
-                return Err(GuardError::Io {
-                    action: "list the free extents of",
-                    path: found.path,
-                    source,
-                });
-            }
+        if let Err(source) = guard.begin(found.uuid.as_deref(), listener) {
+            guard.common.close();
+            return Err(GuardError::Io {
+                action: "list the free extents of",
+                path: found.path,
+                source,
+            });
         }
-        Ok((guard, notes))
+        Ok(guard)
     }
 
     /// The first look, joined with what an earlier guard noted on this mount.
-    fn begin(&mut self, uuid: Option<&str>) -> std::io::Result<Option<String>> {
+    fn begin(&mut self, uuid: Option<&str>, listener: &mut Listener<'_>) -> std::io::Result<()> {
         let look = self.looker.look()?;
         self.notes.mount = self.looker.mount(uuid);
         let noted = self.notes.read(self.common.state());
@@ -178,67 +170,68 @@ impl<'a> TrimGuard<'a> {
                 true => ", but for the block groups that the kernel knows to be trimmed",
                 false => "",
             };
-            return Ok(Some(format!(
+            listener(Event::Note(&format_args!(
                 "{path}: {bytes} are free and may never have been trimmed: they are trimmed \
                  now{remembered}"
             )));
+            return Ok(());
         };
         (self.debt, self.hidden) = (debt, hidden);
         let seen = self.debt.look(look.free, now());
         let block = self.looker.block;
         self.hidden.saw(seen.freed, look.freed_blocks, block);
-        if self.hidden.bytes() == 0 {
-            return Ok(None);
+        if self.hidden.bytes() > 0 {
+            let unseen = units::bytes(self.hidden.bytes());
+            self.renew();
+            listener(Event::Note(&format_args!(
+                "{path}: up to {unseen} were used and freed unseen while no guard ran: all that is \
+                 free is trimmed again"
+            )));
         }
-        let unseen = units::bytes(self.hidden.bytes());
-        self.renew();
-        Ok(Some(format!(
-            "{path}: up to {unseen} were used and freed unseen while no guard ran: all that is free \
-             is trimmed again"
-        )))
+        Ok(())
     }
 
-    /// Guards until `stop` is set or an order ends it. Returns what is left.
-    pub(super) fn run(mut self, stop: &AtomicBool, notify: Notify<'_>) -> Left {
-        while !stop.load(Ordering::Relaxed) && !self.common.orders.stop && self.failed.is_none() {
-            if !self.round(stop, notify) {
+    /// Guards until `listener` or an order ends it. Returns what is left.
+    pub(super) fn run(mut self, listener: &mut Listener<'_>) -> Left {
+        while self.common.goes_on(listener) && self.failed.is_none() {
+            if !self.round(listener) {
                 std::thread::sleep(TICK);
             }
         }
-        self.end(notify)
+        self.end(listener)
     }
 
     /// Looks once, and trims what is due. Returns whether anything was trimmed.
-    fn round(&mut self, stop: &AtomicBool, notify: Notify<'_>) -> bool {
+    fn round(&mut self, listener: &mut Listener<'_>) -> bool {
         let drained = self.common.orders.drain;
-        self.common.take_orders(&mut self.options.goal, notify);
+        self.common.take_orders(&mut self.options.goal, listener);
         if self.common.orders.drain && !drained {
-            // What may have been used unseen is owed, too.
+            // What may have been used unseen is pending, too.
             self.clock.look_at = Instant::now();
-            self.look(notify);
+            self.look(listener);
             self.renew();
             self.drained_up_to = now();
         }
         if Instant::now() >= self.clock.look_at {
-            self.look(notify);
+            self.look(listener);
         }
         if self.common.orders.drain && !self.debt.has_since(self.drained_up_to) {
             self.report(true);
             self.common.drained();
         }
         self.report(false);
-        self.note(false, notify);
+        self.note(false, listener);
         let Some(due) = self.due() else {
             return false;
         };
         if due.hurried {
-            self.common.note_hurry(&self.options, notify);
+            self.common.note_hurry(&self.options, listener);
         }
-        self.series(&due, stop, notify)
+        self.series(&due, listener)
     }
 
     /// Reads what is free.
-    pub(super) fn look(&mut self, notify: Notify<'_>) {
+    pub(super) fn look(&mut self, listener: &mut Listener<'_>) {
         let began = Instant::now();
         match self.looker.look() {
             Ok(look) => {
@@ -249,7 +242,7 @@ impl<'a> TrimGuard<'a> {
             }
             Err(error) => {
                 let what = "what is free can't be read";
-                self.common.note_failure(notify, what, &error);
+                self.common.note_failure(listener, what, &error);
             }
         }
         self.clock.look_at = Instant::now() + LOOK_EVERY.max(began.elapsed() * LOOK_SHARE);
@@ -262,15 +255,15 @@ impl<'a> TrimGuard<'a> {
 
     /// Nothing is certainly trimmed any more.
     fn renew(&mut self) {
-        self.debt.owe_all();
+        self.debt.make_all_pending();
         self.hidden.settle();
         self.clock.renewed = Instant::now();
         self.unnoted = true;
     }
 
-    fn end(mut self, notify: Notify<'_>) -> Left {
-        self.look(notify);
-        self.note(true, notify);
+    fn end(mut self, listener: &mut Listener<'_>) -> Left {
+        self.look(listener);
+        self.note(true, listener);
         let left = Left {
             mount: self.common.path().to_owned(),
             debt_bytes: self.worth_trimming(),
@@ -286,13 +279,13 @@ impl<'a> TrimGuard<'a> {
         let all = runs(&self.debt, self.least_run());
         let bytes = all
             .filter(|(_, short)| !short)
-            .map(|(owed, _)| owed.bytes())
+            .map(|(pending, _)| pending.bytes())
             .sum();
         if bytes < LITTLE { 0 } else { bytes }
     }
 
     /// Writes the debt down, if it is time or `at_once`.
-    pub(super) fn note(&mut self, at_once: bool, notify: Notify<'_>) {
+    pub(super) fn note(&mut self, at_once: bool, listener: &mut Listener<'_>) {
         let due = at_once || self.unnoted && self.clock.noted.elapsed() >= NOTE_EVERY;
         if !due || self.notes.mount.is_none() {
             return;
@@ -300,7 +293,7 @@ impl<'a> TrimGuard<'a> {
         let state = self.common.state();
         if let Err(error) = self.notes.write(state, &self.debt, self.hidden) {
             let what = "after a restart all that is free is trimmed again, because the debt can't be noted";
-            self.common.note_failure(notify, what, &error);
+            self.common.note_failure(listener, what, &error);
         }
         self.unnoted = false;
         self.clock.noted = Instant::now();
@@ -334,11 +327,15 @@ impl<'a> TrimGuard<'a> {
     }
 
     /// Reports what was trimmed, now and then.
-    pub(super) fn notify_trimmed(&mut self, summary: Option<&Summary>, notify: Notify<'_>) {
+    pub(super) fn notify_trimmed(
+        &mut self,
+        summary: Option<&Summary>,
+        listener: &mut Listener<'_>,
+    ) {
         let bytes = self.trimmed - self.reported.bytes;
         let due = self.reported.first || self.reported.at.elapsed() >= NOTIFY_EVERY;
         if due && bytes > 0 {
-            notify(Event::Trimmed {
+            listener(Event::Trimmed {
                 mount: self.common.path(),
                 bytes,
                 within_s: self.reported.at.elapsed().as_secs_f64(),
@@ -356,11 +353,11 @@ impl<'a> TrimGuard<'a> {
 }
 
 /// One file for all canaries of this guard.
-fn keep_canary(looker: &Looker, options: &mut ThrottleOptions) -> Option<Arc<File>> {
-    if !matches!(options.canary, CanaryFile::Made) {
+fn keep_canary(looker: &Looker, pacing: &mut Pacing) -> Option<Arc<File>> {
+    if !matches!(pacing.canary, CanaryFile::Made) {
         return None;
     }
     let file = Arc::new(nameless_filled(looker.directory().as_fd()).ok()?);
-    options.canary = CanaryFile::Given(Arc::clone(&file));
+    pacing.canary = CanaryFile::Given(Arc::clone(&file));
     Some(file)
 }

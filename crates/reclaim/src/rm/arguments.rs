@@ -11,7 +11,8 @@ use std::rc::Rc;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::{Options, PreserveRoot, Problem};
+use super::{Options, PreserveRoot};
+use crate::event::Problem;
 
 /// A directory that arguments are in.
 #[derive(Debug)]
@@ -54,7 +55,7 @@ pub(super) fn allocated(stat: &Stat) -> u64 {
 }
 
 /// Bytes that come free with a name of this file: none if it has another.
-pub(super) fn held(stat: &Stat) -> u64 {
+pub(super) fn frees(stat: &Stat) -> u64 {
     match stat.st_nlink {
         1 => allocated(stat),
         _ => 0,

@@ -4,21 +4,21 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{Outcome, Talk};
+use super::Outcome;
+use crate::event::{Listener, Progress};
 use crate::rm::trash::Trash;
-use crate::rm::trash::rests::Rests;
-use crate::watch::Progress;
+use crate::rm::trash::pauses::Pauses;
 
 /// The pause after each small discard at the end, by the device number of a directory.
-pub(super) type Rested = HashMap<u64, Duration>;
+pub(super) type PauseByDevice = HashMap<u64, Duration>;
 
 /// Removes the trashes that are empty. Returns the paths of those that stay; one that another
 /// process has removed is not among them.
 pub(super) fn close(
     trashes: impl IntoIterator<Item = Trash>,
     outcome: &Outcome,
-    rested: &Rested,
-    talk: &mut dyn Talk,
+    lengths: &PauseByDevice,
+    listener: &mut Listener<'_>,
 ) -> Vec<PathBuf> {
     let freed = outcome.summary.iter().map(|summary| summary.freed).sum();
     let done = Progress {
@@ -28,16 +28,16 @@ pub(super) fn close(
         ..Progress::default()
     };
     // Another subvolume than the one that was worked on has another number.
-    let longest = rested.values().copied().max().unwrap_or_default();
-    let mut rests = Rests::new(done, talk);
+    let longest = lengths.values().copied().max().unwrap_or_default();
+    let mut pauses = Pauses::new(done, listener);
     let mut left: Vec<PathBuf> = trashes
         .into_iter()
         .filter_map(|trash| {
-            let device = rustix::fs::fstat(trash.directory()).map(|stat| stat.st_dev);
-            let each = device.ok().and_then(|device| rested.get(&device));
-            rests.set(each.copied().unwrap_or(longest));
+            let device = crate::directory::device(trash.directory());
+            let each = device.and_then(|device| lengths.get(&device));
+            pauses.set(each.copied().unwrap_or(longest));
             let path = trash.path().to_owned();
-            (!trash.close(&mut rests)).then_some(path)
+            (!trash.close(&mut pauses)).then_some(path)
         })
         .collect();
     left.sort();

@@ -9,7 +9,7 @@
 //! Nor does a discard come while another process has the file open. `/proc` shows open files, and a
 //! lease shows it for the files that are asked anyway.
 //!
-//! A wrong guess costs time and no data: the reclaimer waits for discards that don't come.
+//! A wrong guess costs time and no data: the volume waits for discards that don't come.
 
 use std::ffi::CStr;
 use std::fs::File;
@@ -20,8 +20,8 @@ use linux::files::extents_within;
 use linux::opened::OpenFiles;
 use rustix::fs::{Mode, OFlags, ResolveFlags, Stat};
 
-use super::arguments::held;
-use super::remover::LARGE;
+use super::arguments::frees;
+use crate::volume::LARGE;
 
 /// How long after a change a small file may differ from the disk. XFS gives back what it reserved
 /// after 300 s (`speculative_prealloc_lifetime`). The kernel writes data after some 35 s
@@ -71,7 +71,7 @@ pub(super) struct OnDisk {
 impl OnDisk {
     /// Returns the discards to expect of the file `name` in the open directory `at`.
     pub(super) fn of(&mut self, at: BorrowedFd<'_>, name: &CStr, stat: &Stat) -> ExpectedDiscards {
-        let bytes = held(stat);
+        let bytes = frees(stat);
         if bytes == 0 {
             return ExpectedDiscards::Now(0);
         }
@@ -152,7 +152,7 @@ impl Written {
     fn guess(&self, stat: &Stat) -> u64 {
         match self.device == stat.st_dev && stat.st_size <= self.inline {
             true => 0,
-            false => held(stat),
+            false => frees(stat),
         }
     }
 

@@ -1,157 +1,293 @@
-//! How each argument is removed, and the renaming into trashes.
+//! One removal: renames the arguments into trashes, frees what they hold, and removes the names.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::ffi::CStr;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use rustix::fs::AtFlags;
-
-use super::arguments::{Argument, Parents};
-use super::survey::is_protected;
-use super::{ASKED_ABOUT, Asking, Options, Outcome, Problem, Talk};
-use crate::ReclaimError;
-use crate::rm::trash::journal::Entry;
-use crate::rm::trash::{Trash, Unusable};
-use crate::watch::{Beat, Progress};
+use super::arguments::Argument;
+use super::close::{PauseByDevice, close};
+use super::places::{Method, Places, Planned};
+use super::remover::{Item, Remover};
+use super::survey::{Surveyed, survey};
+use super::trash::journal::Entry;
+use super::trash::{Trash, Unusable};
+use super::{Options, Outcome, Stopped, Volumes};
+use crate::event::{Event, Listener, Problem, Progress, Reporter, report};
+use crate::words::of;
+use crate::{ReclaimError, Result};
 use units::names::quoted;
 
-/// How an argument is removed.
-pub(super) enum Method {
-    /// By one call that frees little.
-    Unlink,
-    /// Through the trash, under this number.
-    Trash(u32),
-    /// Where it is, with the reason for the user.
-    InPlace(Option<String>),
+/// A removal.
+pub(super) struct Removal<'a> {
+    places: Places<'a>,
+    volumes: &'a mut Volumes,
+    listener: &'a mut Listener<'a>,
+    outcome: Outcome,
 }
 
-/// An argument, and how it is removed.
-pub(super) struct Removal {
-    pub(super) argument: Argument,
-    pub(super) method: Method,
-}
+impl<'a> Removal<'a> {
+    /// Has removed nothing so far.
+    pub(super) fn new(
+        options: &'a Options,
+        volumes: &'a mut Volumes,
+        listener: &'a mut Listener<'a>,
+    ) -> Removal<'a> {
+        Removal {
+            places: Places::new(options),
+            volumes,
+            listener,
+            outcome: Outcome::default(),
+        }
+    }
 
-/// Renames every argument that is in a trash back to its old name.
-pub(super) fn put_all_back(all: &[Removal], trashes: &HashMap<usize, Trash>) {
-    for removal in all {
-        if let (Method::Trash(number), Some(trash)) =
-            (&removal.method, trashes.get(&removal.argument.parent))
+    /// Removes the empty trashes, and returns what the removal came to.
+    pub(super) fn close(self, ended: Result<PauseByDevice>) -> Outcome {
+        let mut outcome = self.outcome;
+        outcome.stopped = ended.as_ref().err().map(Stopped::new);
+        let trashes = self.places.trashes.into_values();
+        outcome.left = close(trashes, &outcome, &ended.unwrap_or_default(), self.listener);
+        outcome
+    }
+
+    /// Removes what the paths name. Returns the pause after each small discard at the end.
+    pub(super) fn all(&mut self, paths: &[PathBuf]) -> Result<PauseByDevice> {
+        let (arguments, failures) = self.places.look(paths, self.listener);
+        self.outcome.failures = failures;
+        let mut all = self.plan(arguments)?;
+        for planned in all
+            .iter()
+            .filter(|one| !matches!(one.method, Method::Unlink))
         {
-            let _ = trash.put_back(*number, &removal.argument.name);
+            let parent = self.places.parent(&planned.argument);
+            self.volumes
+                .try_goal(parent.fd.as_fd(), parent.device, self.listener)?;
         }
-    }
-}
-
-impl Argument {
-    /// Returns whether the user is asked about this name, whatever is in it.
-    pub(super) fn asks(&self, asking: Asking, parents: &Parents) -> bool {
-        match asking {
-            Asking::Never => false,
-            Asking::Always => true,
-            Asking::Protected => is_protected(parents.get(self.parent).fd.as_fd(), &self.name),
+        // The last moment at which nothing has happened.
+        report(self.listener, Progress::default())?;
+        if let Err(error) = self.rename_into_trashes(&mut all) {
+            self.places.put_all_back(&all);
+            return Err(error);
         }
-    }
-}
-
-impl Removal {
-    /// Returns whether both are files to be unlinked whole from the same directory.
-    pub(super) fn goes_with(&self, other: &Removal) -> bool {
-        let file = matches!(self.method, Method::Unlink) && !self.argument.is_directory();
-        file && self.argument.parent == other.argument.parent
+        self.survey(&all)?;
+        self.free(&all)
     }
 
-    /// Returns whether the user is asked about this name, or about one in it.
-    pub(super) fn asks(&self, asking: Asking, parents: &Parents) -> bool {
-        let within = matches!(&self.method, Method::InPlace(Some(why)) if why == ASKED_ABOUT);
-        within || self.argument.asks(asking, parents)
-    }
-
-    /// Returns whether the name still exists.
-    pub(super) fn is_there(&self, parents: &Parents) -> bool {
-        let parent = parents.get(self.argument.parent).fd.as_fd();
-        let flags = AtFlags::SYMLINK_NOFOLLOW;
-        rustix::fs::statat(parent, &*self.argument.name, flags).is_ok()
-    }
-
-    /// Where it is now: the directory, and its name there.
-    pub(super) fn place<'a>(
-        &self,
-        parents: &'a Parents,
-        trashes: &'a HashMap<usize, Trash>,
-    ) -> (BorrowedFd<'a>, std::ffi::CString) {
-        match (&self.method, trashes.get(&self.argument.parent)) {
-            (Method::Trash(number), Some(trash)) => (trash.directory(), Trash::name(*number)),
-            _ => (
-                parents.get(self.argument.parent).fd.as_fd(),
-                self.argument.name.clone(),
-            ),
+    /// Returns how each argument is removed, in the order of removal.
+    fn plan(&mut self, arguments: Vec<Argument>) -> Result<Vec<Planned>> {
+        let mut all = Vec::with_capacity(arguments.len());
+        let mut reporter = Reporter::default();
+        for argument in arguments {
+            reporter.report(self.listener, Progress::default())?;
+            let parent = self.places.parent(&argument);
+            let paces = self.volumes.paces(parent.fd.as_fd(), parent.device);
+            let method = self.places.method(&argument, paces, self.listener)?;
+            all.push(Planned { argument, method });
         }
-    }
-}
-
-/// Renames arguments into trashes, one for each directory. A name that changed meanwhile and
-/// can't go back is reported, and counts as a failure.
-pub(super) fn take(
-    all: &mut [Removal],
-    options: &Options,
-    parents: &Parents,
-    trashes: &mut HashMap<usize, Trash>,
-    talk: &mut dyn Talk,
-    outcome: &mut Outcome,
-) -> Result<(), ReclaimError> {
-    let mut beat = Beat::default();
-    let mut by_parent: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-    for (index, removal) in all.iter().enumerate() {
-        if matches!(removal.method, Method::Trash(_)) {
-            by_parent
-                .entry(removal.argument.parent)
-                .or_default()
-                .push(index);
+        // What goes at once isn't kept in sight by what takes long, unless somebody is asked in turn.
+        if !all.iter().any(|planned| self.places.asks_within(planned)) {
+            all.sort_by_key(|planned| !matches!(planned.method, Method::Unlink));
         }
+        Ok(all)
     }
-    for (parent, members) in by_parent {
-        // Each waits for the disk.
-        beat.tick(talk, &Progress::default())?;
-        let at = parents.get(parent);
-        let entries: Vec<Entry> = (1..)
-            .zip(&members)
-            .map(|(number, &index)| entry(number, &all[index].argument, options))
-            .collect();
-        match Trash::create(&at.fd, &at.path, entries) {
-            Err(Unusable(why)) => {
-                for index in members {
-                    let why = format!("no trash can be made beside it: {why}");
-                    all[index].method = Method::InPlace(Some(why));
-                }
+
+    /// Renames arguments into trashes, one for each directory. A name that changed meanwhile and
+    /// can't go back is reported, and counts as a failure.
+    fn rename_into_trashes(&mut self, all: &mut [Planned]) -> Result<()> {
+        let mut reporter = Reporter::default();
+        let mut by_parent: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for (index, planned) in all.iter().enumerate() {
+            if matches!(planned.method, Method::Trash(_)) {
+                let members = by_parent.entry(planned.argument.parent).or_default();
+                members.push(index);
             }
-            Ok(trash) => {
-                for (number, index) in (1..).zip(members) {
-                    let removal = &mut all[index];
-                    removal.method = match trash.take(number, &removal.argument.name) {
-                        Ok(()) => Method::Trash(number),
-                        Err(errno) => Method::InPlace(Some(format!(
-                            "it can't be renamed: {}",
-                            crate::words::of(errno)
-                        ))),
-                    };
+        }
+        for (parent, members) in by_parent {
+            // Each waits for the disk.
+            reporter.report(self.listener, Progress::default())?;
+            let at = self.places.parents.get(parent);
+            let entries: Vec<Entry> = (1..)
+                .zip(&members)
+                .map(|(number, &index)| entry(number, &all[index].argument, self.places.options))
+                .collect();
+            let trash = match Trash::create(&at.fd, &at.path, entries) {
+                Ok(trash) => trash,
+                Err(Unusable(why)) => {
+                    for index in members {
+                        let why = format!("no trash can be made beside it: {why}");
+                        all[index].method = Method::InPlace(Some(why));
+                    }
+                    continue;
+                }
+            };
+            for (number, index) in (1..).zip(members) {
+                let Planned { argument, method } = &mut all[index];
+                *method = match trash.rename_in(number, &argument.name) {
                     // Another process may have swapped the name between the look and the rename.
-                    let argument = &removal.argument;
-                    if let Method::Trash(number) = removal.method
-                        && !trash.is_as_seen(number, argument.is_directory())
-                    {
-                        outcome.failures +=
-                            give_back(&trash, number, &argument.name, &argument.path, talk);
-                        removal.method = Method::InPlace(None);
+                    Ok(()) if !trash.is_as_seen(number, argument.is_directory()) => {
+                        let (name, path) = (&argument.name, &argument.path);
+                        self.outcome.failures +=
+                            give_back(&trash, number, name, path, self.listener);
+                        Method::InPlace(None)
+                    }
+                    Ok(()) => Method::Trash(number),
+                    Err(errno) => {
+                        Method::InPlace(Some(format!("it can't be renamed: {}", of(errno))))
+                    }
+                };
+            }
+            trash.settle();
+            self.places.trashes.insert(parent, trash);
+        }
+        Ok(())
+    }
+
+    /// Adds up what there is to free where freeing is paced.
+    fn survey(&mut self, all: &[Planned]) -> Result<()> {
+        for planned in all {
+            let argument = &planned.argument;
+            let parent = self.places.parent(argument);
+            let paces = self.volumes.paces(parent.fd.as_fd(), parent.device);
+            // Everything in a trash is on the parent's file system.
+            let stays_there = || {
+                !matches!(planned.method, Method::InPlace(_))
+                    || self.places.parents.elsewhere(argument).is_none()
+            };
+            if !paces && stays_there() {
+                continue;
+            }
+            let (at, name) = self.places.of(planned);
+            let surveyed = Surveyed {
+                parent: at,
+                name: &name,
+                path: &argument.path,
+                one_file_system: self.places.options.one_file_system,
+            };
+            survey(&surveyed, self.volumes, true, self.listener)?;
+        }
+        Ok(())
+    }
+
+    /// Frees what the arguments hold, and removes them.
+    fn free(&mut self, all: &[Planned]) -> Result<PauseByDevice> {
+        let places = &self.places;
+        let mut remover = Remover::new(self.listener, self.volumes, places.options.asking);
+        let mut at = 0;
+        let ended = places.remove(&mut remover, all, &mut at);
+        let ended = ended.and_then(|()| remover.finish());
+        match &ended {
+            Ok(_) => {}
+            Err(_) if at == all.len() => {}
+            // A goal that can't be met: as if nothing had been asked for.
+            Err(ReclaimError::Refused(_)) if remover.names() == 0 && !remover.begun => {
+                places.put_all_back(all);
+            }
+            Err(_) => places.note_untouched(&all[at..], &mut remover),
+        }
+        self.outcome.add(&remover);
+        ended.map(|(summary, pauses)| {
+            self.outcome.summary = summary;
+            pauses
+        })
+    }
+}
+
+impl Places<'_> {
+    /// Removes the arguments one after the other, and small files of one directory together. `at` is
+    /// the index of the present one.
+    fn remove(&self, remover: &mut Remover<'_>, all: &[Planned], at: &mut usize) -> Result<()> {
+        while let Some(planned) = all.get(*at) {
+            let argument = &planned.argument;
+            let rest = &all[*at..];
+            let together = rest.iter().take_while(|next| next.goes_with(planned));
+            let files: Vec<&Argument> = together.map(|planned| &planned.argument).collect();
+            if files.len() > 1 {
+                remover.remove_files(self.parent(argument).fd.as_fd(), &files)?;
+                *at += files.len();
+                continue;
+            }
+            let trash = self.trashes.get(&argument.parent);
+            let (parent, name) = self.of(planned);
+            let item = Item {
+                parent,
+                name: &name,
+                path: &argument.path,
+                trash,
+                one_file_system: self.options.one_file_system,
+                recursive: self.options.recursive && argument.is_directory(),
+            };
+            let names = remover.names();
+            let gone = remover.remove(&item);
+            let name = quoted(&argument.path);
+            match (&gone, &planned.method) {
+                (Err(error), Method::InPlace(_)) if !matches!(error, ReclaimError::Refused(_)) => {
+                    remover.dialogue.note(&format_args!(
+                        "what is left of {name}, if anything, is where it was, and can't be resumed"
+                    ));
+                }
+                (Ok(_), Method::InPlace(Some(why))) if remover.names() > names => {
+                    let said = format_args!("{name} was removed in place: {why}");
+                    remover.dialogue.note(&said);
+                }
+                (Ok(false), Method::Trash(number)) => {
+                    if let Some(trash) = trash {
+                        put_back(remover, trash, *number, &argument.name, &argument.path);
                     }
                 }
-                trash.settle();
-                trashes.insert(parent, trash);
+                _ => {}
             }
+            gone?;
+            *at += 1;
         }
+        Ok(())
     }
-    Ok(())
+
+    /// Notes which arguments are still in their old places, where no resume looks for them. If the
+    /// removal ended at one that is removed in place, that one was noted already.
+    fn note_untouched(&self, rest: &[Planned], remover: &mut Remover<'_>) {
+        let ended_in_place =
+            matches!(rest, [first, ..] if matches!(first.method, Method::InPlace(_)));
+        let mut stay = rest
+            .iter()
+            .skip(usize::from(ended_in_place))
+            .filter(|planned| {
+                !matches!(planned.method, Method::Trash(_)) && self.is_there(&planned.argument)
+            });
+        let Some(first) = stay.next() else { return };
+        let name = quoted(&first.argument.path);
+        remover.dialogue.note(&match stay.count() {
+            0 => format!("{name} was not begun with, and isn't resumed"),
+            more => format!("{name} and {more} more were not begun with, and aren't resumed"),
+        });
+    }
+}
+
+impl Outcome {
+    /// Adds what a remover did.
+    pub(super) fn add(&mut self, remover: &Remover<'_>) {
+        self.names += remover.names();
+        self.failures += remover.failures();
+        self.spared = remover.spared();
+    }
+}
+
+/// Gives an entry of which something stays its old name back, or notes where it is.
+pub(super) fn put_back(
+    remover: &mut Remover<'_>,
+    trash: &Trash,
+    number: u32,
+    name: &CStr,
+    path: &Path,
+) {
+    if let Err(errno) = trash.put_back(number, name) {
+        remover.dialogue.note(&format_args!(
+            "what remains of {} is in {}: it can't have its name back: {}",
+            quoted(path),
+            quoted(trash.path()),
+            of(errno)
+        ));
+    }
 }
 
 /// Gives an entry that was swapped for the argument its old name back. If that fails, keeps the
@@ -162,21 +298,19 @@ pub(super) fn give_back(
     number: u32,
     name: &CStr,
     path: &Path,
-    talk: &mut dyn Talk,
+    listener: &mut Listener<'_>,
 ) -> u64 {
     let Err(errno) = trash.put_back(number, name) else {
         return 0;
     };
     let kept = trash.keep(number);
     let kept = kept.unwrap_or_else(|_| trash.path().to_owned());
-    talk.failed(
-        path,
-        &Problem::Words(format!(
-            "another program has swapped it meanwhile; what it put there is kept in {}, for it can't have its name back: {}",
-            quoted(&kept),
-            crate::words::of(errno)
-        )),
-    );
+    let problem = Problem::Words(format!(
+        "another program has swapped it meanwhile; what it put there is kept in {}, for it can't have its name back: {}",
+        quoted(&kept),
+        of(errno)
+    ));
+    listener(Event::Failed(path, &problem));
     1
 }
 

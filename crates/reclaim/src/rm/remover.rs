@@ -1,12 +1,11 @@
 //! Removes names, and frees the space that they hold as the pacer allows.
 //!
-//! A [`Remover`] decides how each name is removed. Its [`Dialogue`] reports and asks, its
-//! [`PacedSystems`] have a reclaimer for each file system.
+//! A [`Remover`] decides how each name is removed. Its [`Dialogue`] reports and asks, its [`Volumes`]
+//! free on each file system.
 
 mod dialogue;
 mod emptied;
 mod in_tree;
-mod paced_systems;
 mod small;
 
 use std::ffi::CStr;
@@ -18,24 +17,20 @@ use linux::holders::Search;
 use rustix::fs::{AtFlags, FileType, Stat};
 use rustix::io::Errno;
 
-use super::amounts::Amounts;
-use super::arguments::held;
-use super::close::Rested;
+use super::arguments::frees;
+use super::close::PauseByDevice;
 use super::lost;
 use super::on_disk::OnDisk;
 use super::spared::{AllSpared, Spared};
-use super::talk::{Problem, Talk};
+use super::volumes::{Current, Paced, Volumes};
 use super::{Asking, Summary};
-use crate::ReclaimError;
-use crate::reclaimer::Reclaimers;
+use crate::Result;
+use crate::event::{Listener, Problem};
 use crate::rm::trash::Trash;
 use crate::rm::tree::{At, Left, Root, Trail, walk};
+use crate::volume::LARGE;
 use dialogue::Dialogue;
 use in_tree::InTree;
-use paced_systems::{Current, Paced, PacedSystems};
-
-/// Files of at least this many bytes are emptied piece by piece; smaller ones are removed whole.
-pub(super) const LARGE: u64 = 1 << 20;
 
 /// Files up to this size are also removed whole if one fits into a piece that small files share.
 const MOST_WHOLE: u64 = 32 << 20;
@@ -43,7 +38,7 @@ const MOST_WHOLE: u64 = 32 << 20;
 /// Removes names one after the other.
 pub(super) struct Remover<'a> {
     pub(super) dialogue: Dialogue<'a>,
-    systems: PacedSystems<'a>,
+    volumes: &'a mut Volumes,
     current: Current,
     /// A file was begun: the content of the trash has changed.
     pub(super) begun: bool,
@@ -70,14 +65,13 @@ pub(super) struct Item<'a> {
 
 impl<'a> Remover<'a> {
     pub(super) fn new(
-        talk: &'a mut dyn Talk,
-        reclaimers: &'a mut dyn Reclaimers,
-        amounts: Amounts,
+        listener: &'a mut Listener<'a>,
+        volumes: &'a mut Volumes,
         asking: Asking,
     ) -> Remover<'a> {
         Remover {
-            dialogue: Dialogue::new(talk, asking),
-            systems: PacedSystems::new(reclaimers, amounts),
+            dialogue: Dialogue::new(listener, asking),
+            volumes,
             current: Current::default(),
             begun: false,
             search: Search::default(),
@@ -103,13 +97,13 @@ impl<'a> Remover<'a> {
     }
 
     /// Removes all that an item is. Returns whether nothing of it stays.
-    pub(super) fn remove(&mut self, item: &Item<'_>) -> Result<bool, ReclaimError> {
+    pub(super) fn remove(&mut self, item: &Item<'_>) -> Result<bool> {
         self.current = Current::new(item.parent, item.path, item.trash.is_some());
         self.remove_all(item)
             .map_err(|error| lost::explained(error, item.parent, item.path))
     }
 
-    fn remove_all(&mut self, item: &Item<'_>) -> Result<bool, ReclaimError> {
+    fn remove_all(&mut self, item: &Item<'_>) -> Result<bool> {
         self.dialogue.step()?;
         let stat = match rustix::fs::statat(item.parent, item.name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => stat,
@@ -119,17 +113,32 @@ impl<'a> Remover<'a> {
         if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
             return self.directory(item, &stat);
         }
-        let at = match At::of(item.parent) {
-            Ok(at) => at,
-            Err(errno) => return self.stays(item.path, Problem::System(errno)),
-        };
-        if !self.dialogue.asked(at.fd, item.name, item.path, &stat)? {
-            return Ok(false);
+        match At::of(item.parent) {
+            Ok(at) => self.name(at, item.name, item.path, item.trash),
+            Err(errno) => self.stays(item.path, Problem::System(errno)),
         }
-        self.paced(at, item.name, item.path, &stat, item.trash)
     }
 
-    fn directory(&mut self, item: &Item<'_>, stat: &Stat) -> Result<bool, ReclaimError> {
+    /// Removes one name that is no directory, unless the user doesn't want it.
+    fn name(
+        &mut self,
+        at: At<'_>,
+        name: &CStr,
+        path: &Path,
+        trash: Option<&Trash>,
+    ) -> Result<bool> {
+        let stat = match rustix::fs::statat(at.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => stat,
+            Err(Errno::NOENT) => return Ok(true),
+            Err(errno) => return self.stays(path, Problem::System(errno)),
+        };
+        match self.dialogue.may_remove(at.fd, name, path, &stat)? {
+            true => self.paced(at, name, path, &stat, trash),
+            false => Ok(false),
+        }
+    }
+
+    fn directory(&mut self, item: &Item<'_>, stat: &Stat) -> Result<bool> {
         let mut trail = Trail::new(item.path);
         if item.recursive {
             let root = Root {
@@ -147,7 +156,7 @@ impl<'a> Remover<'a> {
         }
         if !self
             .dialogue
-            .asked(item.parent, item.name, item.path, stat)?
+            .may_remove(item.parent, item.name, item.path, stat)?
         {
             return Ok(false);
         }
@@ -160,8 +169,8 @@ impl<'a> Remover<'a> {
 
     /// Waits until all is discarded, on every file system. Returns each summary, and the pause
     /// after each of the last small discards.
-    pub(super) fn finish(&mut self) -> Result<(Vec<Summary>, Rested), ReclaimError> {
-        self.systems.finish(&mut self.dialogue)
+    pub(super) fn finish(&mut self) -> Result<(Vec<Summary>, PauseByDevice)> {
+        self.volumes.finish(&mut |event| self.dialogue.hear(event))
     }
 
     /// Removes one name that is no directory, paced where that is called for.
@@ -172,12 +181,13 @@ impl<'a> Remover<'a> {
         path: &Path,
         stat: &Stat,
         trash: Option<&Trash>,
-    ) -> Result<bool, ReclaimError> {
-        let bytes = held(stat);
+    ) -> Result<bool> {
+        let bytes = frees(stat);
         if bytes >= LARGE {
-            self.systems.note_full_speed(at, &mut self.dialogue);
+            self.volumes
+                .note_full_speed(at, &mut |event| self.dialogue.hear(event));
         }
-        let is_paced = match self.systems.paced(at) {
+        let is_paced = match self.volumes.paced(at) {
             Paced::Nothing => false,
             Paced::LargeFiles => bytes >= LARGE,
             Paced::AllFiles => bytes > 0,
@@ -191,8 +201,8 @@ impl<'a> Remover<'a> {
             return Ok(gone);
         }
         self.spared.name_removed(stat);
-        self.systems
-            .prepare(at, &self.current, &mut self.dialogue)?;
+        self.volumes
+            .prepare(at, &self.current, &mut |event| self.dialogue.hear(event))?;
         if bytes > MOST_WHOLE {
             return self.large(at, name, path, trash);
         }
@@ -203,12 +213,7 @@ impl<'a> Remover<'a> {
         self.large(at, name, path, trash)
     }
 
-    fn unlink(
-        &mut self,
-        at: BorrowedFd<'_>,
-        name: &CStr,
-        path: &Path,
-    ) -> Result<bool, ReclaimError> {
+    fn unlink(&mut self, at: BorrowedFd<'_>, name: &CStr, path: &Path) -> Result<bool> {
         match rustix::fs::unlinkat(at, name, AtFlags::empty()) {
             Ok(()) => {
                 self.dialogue.gone(path, false);
@@ -222,7 +227,7 @@ impl<'a> Remover<'a> {
 
     /// Reports that a name stays, and returns false. It is an error where nothing else can be
     /// removed either.
-    fn stays(&mut self, path: &Path, problem: Problem) -> Result<bool, ReclaimError> {
+    fn stays(&mut self, path: &Path, problem: Problem) -> Result<bool> {
         if let (Problem::System(errno), Some((trash, true))) = (&problem, &self.current.home)
             && let Some(error) = lost::read_only(trash.as_fd(), Some(*errno), path)
         {
@@ -232,12 +237,7 @@ impl<'a> Remover<'a> {
         Ok(false)
     }
 
-    fn leave(
-        &mut self,
-        parent: BorrowedFd<'_>,
-        name: &CStr,
-        trail: &Trail,
-    ) -> Result<Left, ReclaimError> {
+    fn leave(&mut self, parent: BorrowedFd<'_>, name: &CStr, trail: &Trail) -> Result<Left> {
         match rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR) {
             Ok(()) => self.dialogue.gone(trail.path(), true),
             Err(Errno::NOENT) => {}

@@ -1,16 +1,22 @@
 //! Resumes interrupted removals.
 
+use std::ffi::CString;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use rustix::fs::{Dir, Mode, OFlags};
 
-use crate::ReclaimError;
-use crate::reclaimer::Reclaimers;
-use crate::rm::resume_trashes::resume_trashes;
-use crate::rm::trash::{PREFIX, Trash, Unusable, remember};
-use crate::rm::{Outcome, Talk};
+use super::close::{PauseByDevice, close};
+use super::removal::{give_back, put_back};
+use super::remover::{Item, Remover};
+use super::survey::{Surveyed, survey};
+use super::trash::journal::Entry;
+use super::trash::{FILE, PREFIX, Trash, Unusable, remember};
+use super::{Asking, Outcome, Stopped, Volumes};
+use crate::event::{Event, Listener, Problem};
+use crate::{ReclaimError, Result, directory};
+use units::names::quoted;
 
 /// Where to look for trashes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,18 +34,14 @@ pub enum Where {
 /// [`ReclaimError::Io`] if the directory can't be read.
 pub fn resume(
     place: &Where,
-    reclaimers: &mut dyn Reclaimers,
-    talk: &mut dyn Talk,
-) -> Result<(Outcome, usize), ReclaimError> {
+    volumes: &mut Volumes,
+    listener: &mut Listener<'_>,
+) -> Result<(Outcome, usize)> {
     // All trashes stay open.
     linux::files::allow_most_open();
     let (mut trashes, mut failures) = (Vec::new(), 0);
-    let mut add =
-        |parent: OwnedFd, directory: &Path, name: &str, talk: &mut dyn Talk| match Trash::find(
-            &Rc::new(parent),
-            directory,
-            name,
-        ) {
+    let mut add = |parent: OwnedFd, directory: &Path, name: &str, listener: &mut Listener<'_>| {
+        match Trash::find(&Rc::new(parent), directory, name) {
             Ok(Some(trash)) => {
                 trashes.push(trash);
                 Added::Held
@@ -48,11 +50,12 @@ pub fn resume(
             Err(Unusable(because)) => {
                 failures += 1;
                 let path = directory.join(name);
-                let problem = format!("it is left alone, because {because}");
-                talk.failed(&path, &crate::rm::Problem::Words(problem));
+                let problem = Problem::Words(format!("it is left alone, because {because}"));
+                listener(Event::Failed(&path, &problem));
                 Added::LeftAlone
             }
-        };
+        }
+    };
     match place {
         Where::Directory(directory) => {
             let named = directory.file_name().and_then(|name| name.to_str());
@@ -60,11 +63,11 @@ pub fn resume(
             match (named, parent) {
                 (Some(name), Some(parent)) if linux::owner::is_named(name, PREFIX) => {
                     let parent = or_here(parent);
-                    add(open(parent)?, parent, name, talk);
+                    add(open(parent)?, parent, name, listener);
                 }
                 _ => {
                     for name in names(directory)? {
-                        add(open(directory)?, directory, &name, talk);
+                        add(open(directory)?, directory, &name, listener);
                     }
                 }
             }
@@ -75,18 +78,20 @@ pub fn resume(
                 let parent = match open(directory) {
                     Ok(parent) => parent,
                     Err(error) => {
-                        talk.note(&format!("{error}; what lies there waits"));
+                        listener(Event::Note(&format_args!("{error}; what lies there waits")));
                         continue;
                     }
                 };
                 let same = noted.was_in(parent.as_fd());
-                match add(parent, directory, name, talk) {
-                    Added::Gone if !same => talk.note(&format!(
-                        "{} was in another directory than is there now, on a file system that isn't mounted, or \
-                         that was renamed: it waits (noted in {})",
-                        units::names::quoted(directory.join(name)),
-                        units::names::quoted(noted.link.path())
-                    )),
+                match add(parent, directory, name, listener) {
+                    Added::Gone if !same => {
+                        listener(Event::Note(&format_args!(
+                            "{} was in another directory than is there now, on a file system that \
+                             isn't mounted, or that was renamed: it waits (noted in {})",
+                            quoted(directory.join(name)),
+                            quoted(noted.link.path())
+                        )));
+                    }
                     Added::Gone => noted.link.forget(),
                     Added::Held | Added::LeftAlone => {}
                 }
@@ -94,9 +99,131 @@ pub fn resume(
         }
     }
     let count = trashes.len();
-    let mut outcome = resume_trashes(trashes, reclaimers, talk);
+    let mut outcome = resume_trashes(trashes, volumes, listener);
     outcome.failures += failures;
     Ok((outcome, count))
+}
+
+/// A name in a trash that is to be removed; its entry, unless it is a file that was half emptied.
+struct Rest<'a> {
+    trash: &'a Trash,
+    entry: Option<&'a Entry>,
+    name: CString,
+    path: PathBuf,
+}
+
+impl Rest<'_> {
+    fn one_file_system(&self) -> bool {
+        self.entry.is_some_and(|entry| entry.one_file_system)
+    }
+}
+
+/// Removes what the journals of these trashes name.
+fn resume_trashes(
+    trashes: Vec<Trash>,
+    volumes: &mut Volumes,
+    listener: &mut Listener<'_>,
+) -> Outcome {
+    let mut outcome = Outcome::default();
+    let mut all = Vec::new();
+    for trash in &trashes {
+        outcome.failures += find_rests(trash, &mut all, listener);
+    }
+    let ended = remove_rests(&all, volumes, listener, &mut outcome);
+    drop(all);
+    outcome.stopped = ended.as_ref().err().map(Stopped::new);
+    outcome.left = close(trashes, &outcome, &ended.unwrap_or_default(), listener);
+    outcome
+}
+
+/// Finds what is left in a trash. Gives back what was swapped for an entry, and returns how many of
+/// these failed.
+fn find_rests<'a>(trash: &'a Trash, all: &mut Vec<Rest<'a>>, listener: &mut Listener<'_>) -> u64 {
+    let mut failures = 0;
+    let entries = trash.entries.iter();
+    let entries = entries.map(|entry| (Some(entry), Trash::name(entry.number)));
+    // The half-emptied file first: it has the place where others like it are emptied.
+    for (entry, name) in [(None, FILE.to_owned())].into_iter().chain(entries) {
+        let path = match entry {
+            Some(entry) => entry.path.to_path(),
+            None => trash.path().join("file"),
+        };
+        let shown = quoted(&path);
+        if !trash.has(&name) {
+            if entry.is_some_and(|entry| trash.has_stayed(entry)) {
+                listener(Event::Note(&format_args!(
+                    "{shown} is there: it was not taken away, or there is another now"
+                )));
+            }
+            continue;
+        }
+        // Another process had swapped it before the rename, and it wasn't given back any more.
+        if let Some(entry) = entry
+            && !trash.is_as_seen(entry.number, entry.directory)
+            && let Ok(old) = CString::new(entry.name.as_bytes())
+        {
+            let failed = give_back(trash, entry.number, &old, &path, listener);
+            if failed == 0 {
+                listener(Event::Note(&format_args!(
+                    "{shown} isn't what was to be removed: it has its name back"
+                )));
+            }
+            failures += failed;
+            continue;
+        }
+        all.push(Rest {
+            trash,
+            entry,
+            name,
+            path,
+        });
+    }
+    failures
+}
+
+/// Removes what is left, and returns the pause after each small discard at the end.
+fn remove_rests(
+    all: &[Rest<'_>],
+    volumes: &mut Volumes,
+    listener: &mut Listener<'_>,
+    outcome: &mut Outcome,
+) -> Result<PauseByDevice> {
+    for rest in all {
+        let parent = rest.trash.directory();
+        if directory::device(parent).is_some_and(|device| volumes.paces(parent, device)) {
+            let surveyed = Surveyed {
+                parent,
+                name: &rest.name,
+                path: &rest.path,
+                one_file_system: rest.one_file_system(),
+            };
+            survey(&surveyed, volumes, true, listener)?;
+        }
+    }
+    let mut remover = Remover::new(listener, volumes, Asking::Never);
+    let removed = all.iter().try_for_each(|rest| {
+        let item = Item {
+            parent: rest.trash.directory(),
+            name: &rest.name,
+            path: &rest.path,
+            trash: Some(rest.trash),
+            one_file_system: rest.one_file_system(),
+            recursive: rest.entry.is_some_and(|entry| entry.directory),
+        };
+        if !remover.remove(&item)?
+            && let Some(entry) = rest.entry
+            && let Ok(old) = CString::new(entry.name.as_bytes())
+        {
+            put_back(&mut remover, rest.trash, entry.number, &old, &rest.path);
+        }
+        Ok(())
+    });
+    let ended = removed.and_then(|()| remover.finish());
+    outcome.add(&remover);
+    ended.map(|(summary, pauses)| {
+        outcome.summary = summary;
+        pauses
+    })
 }
 
 /// The result of looking for one trash.
@@ -122,13 +249,13 @@ fn failed(path: &Path, errno: rustix::io::Errno) -> ReclaimError {
     }
 }
 
-fn open(path: &Path) -> Result<OwnedFd, ReclaimError> {
+fn open(path: &Path) -> Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     rustix::fs::open(path, flags, Mode::empty()).map_err(|errno| failed(path, errno))
 }
 
 /// Names of trashes in a directory, sorted.
-fn names(path: &Path) -> Result<Vec<String>, ReclaimError> {
+fn names(path: &Path) -> Result<Vec<String>> {
     let mut found = Vec::new();
     for entry in Dir::read_from(open(path)?).map_err(|errno| failed(path, errno))? {
         let entry = entry.map_err(|errno| failed(path, errno))?;

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use rustix::fs::Stat;
 
 use super::arguments::allocated;
-use super::remover::LARGE;
+use crate::volume::LARGE;
 use units::names::quoted;
 
 /// Files of which `rm` removed the names and touched no content, for one reason. It displays as a

@@ -7,46 +7,41 @@ use std::path::Path;
 use rustix::fs::{Access, AtFlags, FileType};
 use rustix::io::Errno;
 
-use super::amounts::Amounts;
 use super::arguments::Argument;
-use super::remover::LARGE;
-use crate::reclaimer::Reclaimers;
+use super::volumes::Volumes;
+use crate::event::{Listener, Reporter};
 use crate::rm::tree::{At, Enter, Entry, Kind, Left, Root, Trail, Visit, walk};
-use crate::watch::Beat;
-use crate::{Progress, ReclaimError, Watch};
+use crate::{Progress, Result};
 
 /// Adds up what a name holds, a directory with all that is in it. Returns how many names that are.
-/// It removes nothing and fails at nothing: the removal reports what can't be examined. It
-/// announces to `reclaimers` what they will have to free.
+/// It removes nothing and fails at nothing: the removal reports what can't be examined. With
+/// `anticipate`, the volumes may begin to observe their devices meanwhile.
 ///
 /// # Errors
-/// [`ReclaimError::Interrupted`] if `watch` ends it.
+/// [`ReclaimError::Interrupted`] if `listener` ends it.
 pub(super) fn survey(
     name: &Surveyed<'_>,
-    amounts: &mut Amounts,
-    reclaimers: Option<&mut dyn Reclaimers>,
-    watch: &mut dyn Watch,
-) -> Result<u64, ReclaimError> {
+    volumes: &mut Volumes,
+    anticipate: bool,
+    listener: &mut Listener<'_>,
+) -> Result<u64> {
     let parent = name.parent;
     let Ok(stat) = rustix::fs::statat(parent, name.name, AtFlags::SYMLINK_NOFOLLOW) else {
         return Ok(0);
     };
+    let device = crate::directory::device(parent);
     if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
-        amounts.add(parent, stat.st_dev, &stat);
+        // A file's own number may be another: that of a file mounted there, or below an overlay.
+        volumes.add(parent, device.unwrap_or(stat.st_dev), &stat);
         return Ok(1);
     }
-    let device = rustix::fs::fstat(parent).map(|stat| stat.st_dev).ok();
     let mut survey = Survey {
-        amounts,
-        announced: reclaimers.map(|reclaimers| Announced {
-            reclaimers,
-            parent: device.map(|device| (device, parent)),
-            last: None,
-        }),
-        watch,
+        volumes: Some(volumes),
+        anticipated: device.filter(|_| anticipate).map(|device| (device, parent)),
+        listener,
         protected: None,
         names: 0,
-        beat: Beat::default(),
+        reporter: Reporter::default(),
     };
     let root = Root {
         parent,
@@ -69,52 +64,25 @@ pub(super) struct Surveyed<'a> {
     pub(super) one_file_system: bool,
 }
 
-/// The work that was announced to the reclaimers.
-struct Announced<'a> {
-    reclaimers: &'a mut dyn Reclaimers,
-    /// The directory that the tree is in, which stays, and its device.
-    parent: Option<(u64, BorrowedFd<'a>)>,
-    /// The device that was announced last, and whether a large file was.
-    last: Option<(u64, bool)>,
-}
-
-impl Announced<'_> {
-    /// Announces once what is found on a device, and again with the first large file.
-    fn found(&mut self, amounts: &Amounts, device: u64) {
-        if self.last == Some((device, true)) {
-            return;
-        }
-        let large = amounts.holds(device, LARGE);
-        let (Some((parent_device, parent)), amount) = (self.parent, amounts.of(device)) else {
-            return;
-        };
-        let news = self.last != Some((device, large)) && amount.bytes >= LARGE;
-        if news && parent_device == device {
-            self.last = Some((device, large));
-            self.reclaimers.anticipate(parent, amount, large);
-        }
-    }
-}
-
 /// Returns whether the user would be asked about any name in a tree.
 ///
 /// # Errors
-/// [`ReclaimError::Interrupted`] if `watch` ends it.
+/// [`ReclaimError::Interrupted`] if `listener` ends it.
 pub(super) fn would_ask(
     argument: &Argument,
     parent: BorrowedFd<'_>,
-    watch: &mut dyn Watch,
-) -> Result<bool, ReclaimError> {
+    listener: &mut Listener<'_>,
+) -> Result<bool> {
     if !argument.is_directory() {
         return Ok(is_protected(parent, &argument.name));
     }
     let mut survey = Survey {
-        amounts: &mut Amounts::default(),
-        announced: None,
-        watch,
+        volumes: None,
+        anticipated: None,
+        listener,
         protected: Some(false),
         names: 0,
-        beat: Beat::default(),
+        reporter: Reporter::default(),
     };
     let root = Root {
         parent,
@@ -127,14 +95,16 @@ pub(super) fn would_ask(
 }
 
 struct Survey<'a> {
-    amounts: &'a mut Amounts,
-    announced: Option<Announced<'a>>,
-    watch: &'a mut dyn Watch,
+    /// Files are added here as they are found.
+    volumes: Option<&'a mut Volumes>,
+    /// The device that may be observed early, and the directory that the tree is in, which stays.
+    anticipated: Option<(u64, BorrowedFd<'a>)>,
+    listener: &'a mut Listener<'a>,
     /// Look for names about which the user would be asked, and stop at the first. `None`: don't
     /// look.
     protected: Option<bool>,
     names: u64,
-    beat: Beat,
+    reporter: Reporter,
 }
 
 /// Returns whether this user may not write to a name, by the same test as rm's.
@@ -148,15 +118,19 @@ pub(super) fn is_protected(directory: BorrowedFd<'_>, name: &CStr) -> bool {
 }
 
 impl Survey<'_> {
-    fn count(&mut self, at: At<'_>, name: &CStr, kind: Kind) -> Result<(), ReclaimError> {
+    fn count(&mut self, at: At<'_>, name: &CStr, kind: Kind) -> Result<()> {
         self.names += 1;
-        self.beat.tick(self.watch, &Progress::default())?;
+        self.reporter.report(self.listener, Progress::default())?;
         if matches!(kind, Kind::File | Kind::Unknown)
+            && let Some(volumes) = &mut self.volumes
             && let Ok(stat) = rustix::fs::statat(at.fd, name, AtFlags::SYMLINK_NOFOLLOW)
         {
-            self.amounts.add(at.fd, at.device, &stat);
-            if let Some(announced) = &mut self.announced {
-                announced.found(self.amounts, at.device);
+            volumes.add(at.fd, at.device, &stat);
+            if let Some((device, parent)) = self.anticipated
+                && device == at.device
+                && !volumes.anticipate(parent, device)
+            {
+                self.anticipated = None;
             }
         }
         if let Some(found) = &mut self.protected {
@@ -167,9 +141,9 @@ impl Survey<'_> {
 }
 
 impl Visit for Survey<'_> {
-    fn enter(&mut self, at: At<'_>, _: &Trail) -> Result<Enter, ReclaimError> {
+    fn enter(&mut self, at: At<'_>, _: &Trail) -> Result<Enter> {
         self.names += 1;
-        self.beat.tick(self.watch, &Progress::default())?;
+        self.reporter.report(self.listener, Progress::default())?;
         if let Some(found) = &mut self.protected {
             *found |= is_protected(at.fd, c".");
         }
@@ -179,12 +153,12 @@ impl Visit for Survey<'_> {
         })
     }
 
-    fn name(&mut self, at: At<'_>, entry: Entry<'_>, _: &Trail) -> Result<bool, ReclaimError> {
+    fn name(&mut self, at: At<'_>, entry: Entry<'_>, _: &Trail) -> Result<bool> {
         self.count(at, entry.name, entry.kind)?;
         Ok(true)
     }
 
-    fn leave(&mut self, _: BorrowedFd<'_>, _: &CStr, _: &Trail) -> Result<Left, ReclaimError> {
+    fn leave(&mut self, _: BorrowedFd<'_>, _: &CStr, _: &Trail) -> Result<Left> {
         Ok(Left::Done)
     }
 
@@ -194,7 +168,7 @@ impl Visit for Survey<'_> {
         name: &CStr,
         _: &Trail,
         _: Errno,
-    ) -> Result<bool, ReclaimError> {
+    ) -> Result<bool> {
         if let (Some(found), Some(parent)) = (&mut self.protected, parent) {
             *found |= is_protected(parent, name);
         }

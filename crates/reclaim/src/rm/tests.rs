@@ -1,115 +1,66 @@
-use std::cell::Cell;
 use std::fs;
-use std::ops::ControlFlow;
-use std::os::fd::BorrowedFd;
 use std::path::Path;
-use std::rc::Rc;
+use std::time::Duration;
 
+use pace::{DebtMode, Policy};
+
+use super::arguments::Parents;
+use super::close::{PauseByDevice, close};
 use super::removal::{entry, give_back};
+use super::trash::Trash;
 use super::*;
-use crate::reclaimer::{Amount, Reclaimer};
-use crate::{Warning, Watch};
+use crate::throttle::{CanaryFile, Pacing, Stack};
+use crate::{Question, Reply};
 
-/// Paces nothing; or allows all that is asked for, and counts it.
-#[derive(Clone, Default)]
-struct Counted {
-    paces: bool,
-    allowed: Rc<Cell<u64>>,
-    freed: Rc<Cell<u64>>,
+/// Volumes on which nothing is paced.
+fn unpaced() -> Volumes {
+    Volumes::new(Pacing::new(Policy::Burst))
 }
 
-impl Reclaimers for Counted {
-    fn paces(&mut self, _: BorrowedFd<'_>) -> bool {
-        self.paces
-    }
-
-    fn paces_small(&mut self, _: BorrowedFd<'_>) -> bool {
-        self.paces
-    }
-
-    fn unpaced(&mut self, _: BorrowedFd<'_>) -> Option<String> {
-        None
-    }
-
-    fn reclaimer(
-        &mut self,
-        _: BorrowedFd<'_>,
-        _: Amount,
-    ) -> Result<(Box<dyn Reclaimer>, Vec<Warning>), ReclaimError> {
-        Ok((Box::new(self.clone()), Vec::new()))
-    }
+/// Volumes that pace small files, too, on the file system of a directory, whatever it is.
+fn paced(place: &Path) -> Volumes {
+    let on = fs::File::open(place).unwrap();
+    let mut volumes = Volumes::new(Pacing {
+        canary: CanaryFile::Without,
+        ..Pacing::new(Policy::Fixed {
+            chunk: 1 << 20,
+            sleep: Duration::ZERO,
+        })
+    });
+    let stack = Stack {
+        mode: DebtMode::Deferred,
+        commit: storage::Commit::Within,
+        sources: Vec::new(),
+        ..Stack::at(on.as_fd()).unwrap()
+    };
+    volumes.assume(on.as_fd(), stack);
+    volumes
 }
 
-impl Reclaimer for Counted {
-    fn empty(&mut self, _: &fs::File, _: &mut dyn Watch) -> Result<(), ReclaimError> {
-        Ok(())
-    }
-
-    fn fits(&mut self, _: u64, _: &mut dyn Watch) -> Result<bool, ReclaimError> {
-        Ok(false)
-    }
-
-    fn allow(&mut self, bytes: u64, _: &mut dyn Watch) -> Result<(), ReclaimError> {
-        self.allowed.set(self.allowed.get() + bytes);
-        Ok(())
-    }
-
-    fn freed(&mut self, bytes: u64) {
-        self.freed.set(self.freed.get() + bytes);
-    }
-
-    fn finish(self: Box<Self>, _: &mut dyn Watch) -> Result<Option<Summary>, ReclaimError> {
-        Ok(None)
-    }
-}
-
-/// Stops the removal after so many ticks, and only once.
-struct Enough {
-    after: u32,
-}
-
-impl Watch for Enough {
-    fn tick(&mut self, _: &Progress) -> ControlFlow<()> {
-        let is_now = self.after == 0;
-        self.after = self.after.wrapping_sub(1);
+/// A listener that stops the removal after so many reports of progress, and only once.
+fn enough(mut after: u32) -> impl FnMut(Event<'_>) -> Reply {
+    move |event| {
+        let Event::Progress(_) = event else {
+            return Reply::Yes;
+        };
+        let is_now = after == 0;
+        after = after.wrapping_sub(1);
         match is_now {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
+            true => Reply::Stop,
+            false => Reply::Yes,
         }
     }
 }
 
-impl Talk for Enough {
-    fn removed(&mut self, _: &Path, _: bool) {}
-    fn failed(&mut self, _: &Path, _: &Problem) {}
-    fn note(&mut self, _: &str) {}
-    fn ask(&mut self, _: &Path, _: Question, _: bool) -> bool {
-        true
-    }
-}
-
-/// Answers yes to every question, and stops the removal at the tick after the second.
-#[derive(Default)]
-struct YesAndEnough {
-    asked: u32,
-}
-
-impl Watch for YesAndEnough {
-    fn tick(&mut self, _: &Progress) -> ControlFlow<()> {
-        match self.asked {
-            0 | 1 => ControlFlow::Continue(()),
-            _ => ControlFlow::Break(()),
+/// A listener that answers yes to the first question, and stops the removal at the second.
+fn yes_and_enough() -> impl FnMut(Event<'_>) -> Reply {
+    let mut asked = 0;
+    move |event| {
+        asked += u32::from(matches!(event, Event::Question { .. }));
+        match asked {
+            0 | 1 => Reply::Yes,
+            _ => Reply::Stop,
         }
-    }
-}
-
-impl Talk for YesAndEnough {
-    fn removed(&mut self, _: &Path, _: bool) {}
-    fn failed(&mut self, _: &Path, _: &Problem) {}
-    fn note(&mut self, _: &str) {}
-    fn ask(&mut self, _: &Path, _: Question, _: bool) -> bool {
-        self.asked += 1;
-        true
     }
 }
 
@@ -120,21 +71,17 @@ struct Told {
     asked: Vec<Question>,
 }
 
-impl Watch for Told {
-    fn tick(&mut self, _: &Progress) -> ControlFlow<()> {
-        ControlFlow::Continue(())
-    }
-}
-
-impl Talk for Told {
-    fn removed(&mut self, _: &Path, _: bool) {}
-    fn failed(&mut self, path: &Path, problem: &Problem) {
-        self.failed.push(problem.message(path));
-    }
-    fn note(&mut self, _: &str) {}
-    fn ask(&mut self, _: &Path, what: Question, _: bool) -> bool {
-        self.asked.push(what);
-        false
+impl Told {
+    fn hear(&mut self, event: Event<'_>) -> Reply {
+        match event {
+            Event::Failed(path, problem) => self.failed.push(problem.message(path)),
+            Event::Question { what, .. } => {
+                self.asked.push(what);
+                return Reply::No;
+            }
+            _ => {}
+        }
+        Reply::Yes
     }
 }
 
@@ -161,8 +108,8 @@ fn whoever_stops_it_while_it_looks_loses_nothing() {
         let outcome = remove(
             std::slice::from_ref(&tree),
             &OPTIONS,
-            &mut Counted::default(),
-            &mut Enough { after },
+            &mut unpaced(),
+            &mut enough(after),
         );
         let stopped = outcome.stopped.is_some_and(|stopped| stopped.interrupted);
         assert!(stopped, "{after}");
@@ -187,19 +134,27 @@ fn what_was_swapped_in_and_cannot_go_back_is_never_removed() {
     let entries = vec![entry(1, &argument, &OPTIONS)];
     let trash = Trash::create(&parent.fd, &parent.path, entries).unwrap();
     let kept = trash.path().join("kept-000001/theirs");
-    trash.take(1, &argument.name).unwrap();
+    trash.rename_in(1, &argument.name).unwrap();
     assert!(!trash.is_as_seen(1, argument.is_directory()));
     fs::write(&path, "").unwrap();
     let mut told = Told::default();
-    let failures = give_back(&trash, 1, &argument.name, &path, &mut told);
+    let failures = give_back(&trash, 1, &argument.name, &path, &mut |event| {
+        told.hear(event)
+    });
     assert_eq!(failures, 1);
     assert!(told.failed[0].contains("File exists"), "{:?}", told.failed);
 
     // Neither now nor later is there anything to go on with.
-    let left = close([trash], &Outcome::default(), &Rested::new(), &mut told);
+    let left = close(
+        [trash],
+        &Outcome::default(),
+        &PauseByDevice::new(),
+        &mut |event| told.hear(event),
+    );
     assert_eq!(left, [""; 0].map(PathBuf::from));
     let place = crate::Where::Directory(place.path().to_owned());
-    let (outcome, count) = crate::resume(&place, &mut Counted::default(), &mut told).unwrap();
+    let (outcome, count) =
+        crate::resume(&place, &mut unpaced(), &mut |event| told.hear(event)).unwrap();
     assert_eq!((count, outcome.names, outcome.left.len()), (1, 0, 0));
     assert_eq!(fs::read_to_string(kept).unwrap(), "precious");
 }
@@ -216,19 +171,17 @@ fn a_small_file_is_freed_once_however_often_it_is_named() {
     paths.insert(300, place.path().join("vanished"));
     // One of them twice.
     paths.insert(301, paths[299].clone());
-    let mut counted = Counted {
-        paces: true,
-        ..Counted::default()
-    };
     let mut told = Told::default();
-    let outcome = remove(&paths, &OPTIONS, &mut counted, &mut told);
+    let outcome = remove(&paths, &OPTIONS, &mut paced(place.path()), &mut |event| {
+        told.hear(event)
+    });
     // As for rm, what is named twice isn't there any more.
     assert_eq!((outcome.names, outcome.failures), (600, 2));
     assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
-    let (allowed, freed) = (counted.allowed.get(), counted.freed.get());
+    let freed = outcome.summary[0].freed;
     assert!(
-        allowed == freed && freed > 0 && freed.is_multiple_of(600),
-        "{allowed} bytes allowed, {freed} freed"
+        freed > 0 && freed.is_multiple_of(600),
+        "{freed} bytes were freed"
     );
 }
 
@@ -243,12 +196,12 @@ fn who_says_yes_to_one_sees_it_go_before_the_next_question() {
         asking: Asking::Always,
         ..OPTIONS
     };
-    let mut talk = YesAndEnough::default();
-    let mut counted = Counted {
-        paces: true,
-        ..Counted::default()
-    };
-    let outcome = remove(&paths, &options, &mut counted, &mut talk);
+    let outcome = remove(
+        &paths,
+        &options,
+        &mut paced(place.path()),
+        &mut yes_and_enough(),
+    );
     assert!(outcome.stopped.is_some_and(|stopped| stopped.interrupted));
     assert_eq!(paths.map(|path| path.exists()), [false, true]);
 }
@@ -266,12 +219,13 @@ fn what_was_swapped_in_right_before_a_kill_is_given_back() {
     let parent = parents.get(argument.parent);
     let entries = vec![entry(1, &argument, &OPTIONS)];
     let trash = Trash::create(&parent.fd, &parent.path, entries).unwrap();
-    trash.take(1, &argument.name).unwrap();
+    trash.rename_in(1, &argument.name).unwrap();
     drop(trash);
 
     let place = crate::Where::Directory(place.path().to_owned());
     let mut told = Told::default();
-    let (outcome, count) = crate::resume(&place, &mut Counted::default(), &mut told).unwrap();
+    let (outcome, count) =
+        crate::resume(&place, &mut unpaced(), &mut |event| told.hear(event)).unwrap();
     assert_eq!((count, outcome.names, outcome.left.len()), (1, 0, 0));
     assert_eq!(fs::read_to_string(theirs).unwrap(), "precious");
 }
@@ -292,8 +246,8 @@ fn an_empty_directory_is_asked_about_once() {
         remove(
             std::slice::from_ref(&path),
             &options,
-            &mut Counted::default(),
-            &mut told,
+            &mut unpaced(),
+            &mut |event| told.hear(event),
         );
         assert_eq!(
             told.asked,

@@ -23,7 +23,7 @@ use rustix::io::Errno;
 use ssd::Time;
 
 use super::counters::CanaryIo;
-use super::options::ThrottleOptions;
+use super::pacing::Pacing;
 use super::waits::Waits;
 
 /// Reads each second. They are few enough to slow down no other I/O.
@@ -103,8 +103,8 @@ impl Cpu {
 
 impl Canary {
     /// Starts reading a file that is open for direct reads.
-    pub(super) fn start(file: Arc<File>, options: &ThrottleOptions) -> Result<Canary, CanaryError> {
-        let group = options.canary_group.as_ref();
+    pub(super) fn start(file: Arc<File>, pacing: &Pacing) -> Result<Canary, CanaryError> {
+        let group = pacing.canary_group.as_ref();
         let found = file.metadata().map_err(CanaryError::File)?;
         // A device's length isn't told there.
         let len = match found.file_type().is_block_device() {
@@ -135,7 +135,7 @@ impl Canary {
                 direct: true,
             }),
             arrival: Arrival::Open {
-                rate_per_s: options.reads_per_s.unwrap_or(RATE),
+                rate_per_s: pacing.reads_per_s.unwrap_or(RATE),
                 poisson: true,
                 depth: DEPTH,
             },
@@ -329,7 +329,7 @@ mod tests {
             }
             Err(error) => panic!("{error}"),
         };
-        let mut canary = Canary::start(Arc::new(file), &ThrottleOptions::default()).unwrap();
+        let mut canary = Canary::start(Arc::new(file), &Pacing::new(pace::Policy::Burst)).unwrap();
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
         let mut waits = Waits::default();
         let mut seen = 0;

@@ -9,8 +9,8 @@ use ssd::Time;
 use storage::Commit;
 
 use super::Throttle;
-use crate::error::ReclaimError;
-use crate::watch::Watch;
+use crate::Result;
+use crate::event::Listener;
 
 /// If no discards of unlinked files have come for this long, another commit is forced; then after
 /// twice as long, and so on.
@@ -31,18 +31,18 @@ pub(super) struct Commits {
     uncommitted: bool,
     unlinked: bool,
     /// How often the pacer asked for a commit.
-    forced: u64,
+    pub(super) forced: u64,
     /// How many were made, for whatever reason.
-    made: u64,
+    pub(super) made: u64,
     repeated: Option<RepeatedCommit>,
-    /// When the first commit began that sends the discards of what was freed last.
-    sent_since: Option<Time>,
+    /// When the first commit began that sends the discards of what was freed last; `None` where they
+    /// are sent within the call that frees.
+    pub(super) sent_since: Option<Time>,
 }
 
 /// A commit that is repeated until the debt is paid.
 #[derive(Debug)]
 struct RepeatedCommit {
-    anchor: Arc<File>,
     wait: Duration,
     at: Instant,
 }
@@ -66,22 +66,6 @@ impl Commits {
         }
     }
 
-    /// Returns how often the pacer asked for a commit and got it.
-    pub(super) fn forced(&self) -> u64 {
-        self.forced
-    }
-
-    /// Returns how many commits were made.
-    pub(super) fn made(&self) -> u64 {
-        self.made
-    }
-
-    /// Returns since when discards may be in service of what was freed last; `None` where they
-    /// are sent within the call that frees.
-    pub(super) fn sent_since(&self) -> Option<Time> {
-        self.sent_since
-    }
-
     /// Something was freed, by unlinking or otherwise.
     pub(super) fn freed(&mut self, unlinked: bool) {
         self.uncommitted = true;
@@ -97,9 +81,9 @@ impl Throttle {
     }
 
     /// Forces a commit that the pacer asked for.
-    pub(super) fn force(&mut self, watch: &mut dyn Watch) -> Result<(), ReclaimError> {
+    pub(super) fn force(&mut self, listener: &mut Listener<'_>) -> Result<()> {
         self.commits.forced += 1;
-        self.sync(watch)
+        self.sync(listener)
     }
 
     /// Makes the file system send the discards of all that was freed since the last commit. It
@@ -108,9 +92,9 @@ impl Throttle {
     /// the debt is paid.
     ///
     /// # Errors
-    /// [`ReclaimError::Interrupted`] if `watch` ends it, or [`ReclaimError::Io`] if the commit
+    /// [`ReclaimError::Interrupted`] if `listener` ends it, or [`ReclaimError::Io`] if the commit
     /// fails.
-    pub fn commit_freed(&mut self, watch: &mut dyn Watch) -> Result<(), ReclaimError> {
+    pub fn commit_freed(&mut self, listener: &mut Listener<'_>) -> Result<()> {
         if !std::mem::take(&mut self.commits.uncommitted) {
             return Ok(());
         }
@@ -129,44 +113,36 @@ impl Throttle {
                     // starts at once for a `statfs` (Linux 5.14 to 6.18 `xfs_inodegc_push`).
                     let _ = rustix::fs::fstatvfs(&self.on);
                 }
-                self.commit(&anchor, watch)?;
+                self.commit(&anchor, listener)?;
                 if in_background {
-                    self.repeat_commits(anchor);
+                    // From now on the journal is committed repeatedly until the debt is paid.
+                    self.commits.repeated = Some(RepeatedCommit {
+                        wait: FIRST_REPEAT,
+                        at: Instant::now() + FIRST_REPEAT,
+                    });
                 }
                 Ok(())
             }
-            (Commit::Whole | Commit::File, _) => self.sync(watch),
+            (Commit::Whole | Commit::File, _) => self.sync(listener),
         }
     }
 
     /// Commits the journal by an own file: earlier changes go along, and no data of a file that
     /// is about to be freed are written.
-    pub(crate) fn commit(
-        &mut self,
-        anchor: &Arc<File>,
-        watch: &mut dyn Watch,
-    ) -> Result<(), ReclaimError> {
+    pub(crate) fn commit(&mut self, anchor: &Arc<File>, listener: &mut Listener<'_>) -> Result<()> {
         self.commits.made += 1;
         let anchor = Arc::clone(anchor);
         let job = move || {
             touch(&anchor)?;
             anchor.sync_all()
         };
-        self.call(watch, job)?
+        self.call(listener, job)?
             .map_err(|source| self.failed("commit the file system of", source))
     }
 
-    /// From now on the journal is committed repeatedly until the debt is paid.
-    fn repeat_commits(&mut self, anchor: Arc<File>) {
-        self.commits.repeated = Some(RepeatedCommit {
-            anchor,
-            wait: FIRST_REPEAT,
-            at: Instant::now() + FIRST_REPEAT,
-        });
-    }
-
-    pub(super) fn commit_if_due(&mut self, watch: &mut dyn Watch) -> Result<bool, ReclaimError> {
-        let Some(repeated) = &mut self.commits.repeated else {
+    pub(super) fn commit_if_due(&mut self, listener: &mut Listener<'_>) -> Result<bool> {
+        let (Some(repeated), Some(anchor)) = (&mut self.commits.repeated, &self.commits.anchor)
+        else {
             return Ok(false);
         };
         if self.pacer.state().debt == 0 {
@@ -179,8 +155,8 @@ impl Throttle {
         }
         repeated.wait = (repeated.wait * 2).min(LAST_REPEAT);
         repeated.at = now + repeated.wait;
-        let anchor = Arc::clone(&repeated.anchor);
-        self.commit(&anchor, watch)?;
+        let anchor = Arc::clone(anchor);
+        self.commit(&anchor, listener)?;
         Ok(true)
     }
 
@@ -194,11 +170,11 @@ impl Throttle {
 
     /// Commits the whole file system. btrfs's cleaner thread is woken, so that its work comes
     /// with the next such commit and not half a minute later.
-    pub(crate) fn sync(&mut self, watch: &mut dyn Watch) -> Result<(), ReclaimError> {
+    pub(crate) fn sync(&mut self, listener: &mut Listener<'_>) -> Result<()> {
         self.commits.made += 1;
         let clone = self.on.try_clone();
         let on = clone.map_err(|source| self.failed("sync the file system of", source))?;
-        self.call(watch, move || match linux::btrfs::sync_and_clean(&on) {
+        self.call(listener, move || match linux::btrfs::sync_and_clean(&on) {
             Ok(()) => Ok(()),
             // It is no btrfs, as a rule; any other error shows here, too.
             Err(_) => rustix::fs::syncfs(&on).map_err(io::Error::from),

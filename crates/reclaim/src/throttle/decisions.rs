@@ -1,6 +1,6 @@
 //! The pacer's decisions and their reasons, few enough for a file.
 
-use pace::{Advice, Discards, Flushes, Others, State, Why};
+use pace::{Discards, Flushes, Others, Why};
 
 /// The most decisions that are kept. Beyond it, every other one is dropped.
 const MOST: usize = 2048;
@@ -51,15 +51,6 @@ impl Default for Decisions {
     }
 }
 
-/// The measurements on which a decision was based.
-pub(super) struct Snapshot {
-    pub(super) at_s: f64,
-    pub(super) freed: u64,
-    pub(super) discards: Discards,
-    pub(super) flushes: Flushes,
-    pub(super) others: Option<Others>,
-}
-
 impl Decisions {
     /// Those that are kept.
     pub fn kept(&self) -> &[Decision] {
@@ -76,24 +67,17 @@ impl Decisions {
         self.count
     }
 
-    pub(super) fn add(&mut self, advice: &Advice, state: &State, snapshot: &Snapshot) {
-        let waited_s = snapshot.at_s - self.last_s;
-        self.last_s = snapshot.at_s;
+    /// Adds a decision, whose wait is counted from the one before.
+    pub(super) fn add(&mut self, decision: Decision) {
+        let waited_s = decision.at_s - self.last_s;
+        self.last_s = decision.at_s;
         self.count += 1;
         if !(self.count - 1).is_multiple_of(self.every) {
             return;
         }
         self.kept.push(Decision {
-            at_s: snapshot.at_s,
-            why: advice.why,
-            allow: advice.allow,
             waited_s,
-            service_s: state.service_s,
-            phi: state.phi,
-            freed: snapshot.freed,
-            discards: snapshot.discards,
-            flushes: snapshot.flushes,
-            others: snapshot.others,
+            ..decision
         });
         if self.kept.len() == MOST {
             let mut odd = false;
@@ -108,24 +92,24 @@ impl Decisions {
 
 #[cfg(test)]
 mod tests {
-    use pace::{Pacer, Policy, Work};
-
     use super::*;
 
     #[test]
     fn a_million_decisions_are_a_few_thousand_in_their_order() {
-        let mut pacer = Pacer::new(Policy::Burst, &Work::new(1, 1), None).unwrap();
-        let advice = pacer.advise(&pace::Feedback::default());
         let mut decisions = Decisions::default();
         for number in 0..1_000_000 {
-            let snapshot = Snapshot {
+            decisions.add(Decision {
                 at_s: f64::from(number),
+                why: Why::Holding,
+                allow: 1,
+                waited_s: 0.0,
+                service_s: None,
+                phi: 1.0,
                 freed: 0,
                 discards: Discards::default(),
                 flushes: Flushes::default(),
                 others: None,
-            };
-            decisions.add(&advice, &pacer.state(), &snapshot);
+            });
         }
         let kept = decisions.kept();
         assert!(kept.len() > MOST / 4 && kept.len() < MOST, "{}", kept.len());

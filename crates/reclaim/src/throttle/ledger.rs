@@ -3,11 +3,15 @@
 /// Bytes of one deletion.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Ledger {
-    total: u64,
-    freed: u64,
-    exempt: u64,
+    /// Bytes to be freed in all.
+    pub(super) total: u64,
+    /// Bytes freed so far.
+    pub(super) freed: u64,
+    /// Of them, bytes for which no discard comes.
+    pub(super) exempt: u64,
     settles: bool,
-    settled: bool,
+    /// All that was freed was committed, and its discards were waited for.
+    pub(super) settled: bool,
 }
 
 impl Ledger {
@@ -26,6 +30,10 @@ impl Ledger {
         self.freed += freed;
         self.exempt += exempt;
         self.settled &= freed == 0;
+        assert!(
+            self.freed >= self.exempt,
+            "more was exempt from discards than was freed: {self:?}"
+        );
     }
 
     /// The whole file system was committed.
@@ -33,29 +41,9 @@ impl Ledger {
         self.settled = self.settles;
     }
 
-    /// Returns the bytes to be freed in all.
-    pub(super) fn total(&self) -> u64 {
-        self.total
-    }
-
-    /// Returns the bytes freed so far.
-    pub(super) fn freed(&self) -> u64 {
-        self.freed
-    }
-
-    /// Returns the bytes for which no discard comes.
-    pub(super) fn exempt(&self) -> u64 {
-        self.exempt
-    }
-
     /// Returns the freed bytes for which discards come.
     pub(super) fn due(&self) -> u64 {
-        self.freed.saturating_sub(self.exempt)
-    }
-
-    /// Returns whether all that was freed was committed, and its discards were waited for.
-    pub(super) fn is_settled(&self) -> bool {
-        self.settled
+        self.freed - self.exempt
     }
 }
 
@@ -67,11 +55,17 @@ mod tests {
     fn freeing_ends_what_a_commit_settled() {
         let mut ledger = Ledger::new(100, true);
         ledger.add(40, 10);
-        assert_eq!((ledger.due(), ledger.is_settled()), (30, false));
+        assert_eq!((ledger.due(), ledger.settled), (30, false));
         ledger.committed_whole();
         ledger.add(0, 5);
-        assert!(ledger.is_settled(), "nothing more was freed");
+        assert!(ledger.settled, "nothing more was freed");
         ledger.add(1, 0);
-        assert!(!ledger.is_settled());
+        assert!(!ledger.settled);
+    }
+
+    #[test]
+    #[should_panic(expected = "more was exempt")]
+    fn more_exempt_bytes_than_freed_ones_are_a_fault() {
+        Ledger::new(100, true).add(4, 5);
     }
 }

@@ -15,40 +15,38 @@
 //! | `commits` | commits that make a file system send its discards |
 //! | [`Decisions`], [`Summary`] | what the pacer decided, and what the deletion came to |
 //!
-//! A deleter of files uses [`PacedReclaimer`](crate::reclaimer::PacedReclaimer), which knows how
-//! to cut a file into pieces. A deleter that frees space in its own way uses the throttle itself:
+//! A deleter of files uses a [`Volume`](crate::Volume), which knows how to cut a file into
+//! pieces. A deleter that frees space in its own way uses the throttle itself:
 //!
 //! ```no_run
 //! use std::fs::File;
 //! use std::os::fd::AsFd;
 //!
 //! use pace::{Goal, Policy, Work};
-//! use reclaim::throttle::{Purpose, Setup, Stack, Throttle, ThrottleOptions};
-//! use reclaim::{ReclaimError, Unwatched};
+//! use reclaim::throttle::{Pacing, Purpose, Setup, Stack, Throttle};
+//! use reclaim::{ReclaimError, silent};
 //!
 //! fn free_at_most(_bytes: u64) -> u64 { 0 }
 //!
 //! let mut left = 1 << 30;
 //! let on = File::open("/srv")?;
 //! let stack = Stack::at(on.as_fd())?;
-//! let (mut throttle, warnings) = Throttle::start(&Setup {
+//! let mut throttle = Throttle::start(&Setup {
 //!     on: on.as_fd(),
 //!     stack: &stack,
 //!     purpose: Purpose::Delete,
 //!     work: &stack.shape(&Work::new(left, 8)),
-//!     policy: Policy::Adaptive(Goal::slowdown(0.1)),
-//!     card: None,
-//!     options: &ThrottleOptions::default(),
-//! })?;
+//!     pacing: &Pacing::new(Policy::Adaptive(Goal::slowdown(0.1))),
+//! }, &mut silent)?;
 //! while left > 0 {
-//!     let advice = throttle.grant(left, &mut Unwatched)?; // waits
+//!     let advice = throttle.grant(left, &mut silent)?; // waits
 //!     let bytes = free_at_most(advice.allow);
 //!     throttle.freed(bytes, 0);
-//!     throttle.commit_freed(&mut Unwatched)?; // the file system sends the discards
+//!     throttle.commit_freed(&mut silent)?; // the file system sends the discards
 //!     left -= bytes.min(left);
 //! }
-//! let summary = throttle.finish(&mut Unwatched)?; // waits for the last discards
-//! println!("{warnings:?} {:?}", summary.goals);
+//! let summary = throttle.finish(&mut silent)?; // waits for the last discards
+//! println!("{:?}", summary.goals);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -60,7 +58,7 @@ mod decisions;
 mod ledger;
 mod monitor;
 mod observation;
-mod options;
+mod pacing;
 mod setup;
 mod space;
 mod stack;
@@ -78,19 +76,18 @@ use pace::{Account, Advice, Discards, Feedback, Goal, Pacer, State, Why};
 use ssd::Time;
 
 pub use decisions::{Decision, Decisions};
-pub use options::{CanaryFile, ThrottleOptions};
+pub use pacing::{CanaryFile, Pacing};
 pub use setup::{Purpose, Setup};
 pub use stack::Stack;
 pub use summary::Summary;
 
 pub(crate) use canary::{nameless, nameless_filled};
 pub(crate) use counters::DeviceCounters;
-pub(crate) use observation::EarlyObservation;
+pub(crate) use observation::{EarlyObservation, Observation};
 
-use crate::error::ReclaimError;
-use crate::watch::{Progress, Watch, tick};
+use crate::event::{Listener, Progress, Reporter, report};
+use crate::{ReclaimError, Result};
 use commits::Commits;
-use decisions::Snapshot;
 use ledger::Ledger;
 use monitor::Monitor;
 use space::SpaceWatch;
@@ -103,9 +100,6 @@ const BASELINE: Duration = Duration::from_millis(300);
 
 /// So many reads within [`WARM_UP`] mean that a foreground reads.
 const FOREGROUND_READS: f64 = 10.0;
-
-/// The watcher gets a report at least this often.
-const REPORT_EVERY: Duration = Duration::from_millis(50);
 
 /// The longest wait for discards that may belong to another process.
 const LONGEST_LAST: Duration = Duration::from_secs(4);
@@ -130,11 +124,9 @@ const SHORTEST_PAUSE: Duration = Duration::from_micros(50);
 pub struct Throttle {
     /// A directory of the file system.
     on: OwnedFd,
-    /// Whether discards are sent at all.
-    paced: bool,
     pacer: Pacer,
     goal: Option<Goal>,
-    /// Measures the foreground's loss; `None` where nothing is paced.
+    /// Measures the foreground's loss; `None` where no discards are sent, so that nothing is paced.
     account: Option<Account>,
     monitor: Monitor,
     ledger: Ledger,
@@ -146,7 +138,7 @@ pub struct Throttle {
     observed_since: Instant,
     /// When the work was known.
     began: Instant,
-    reported: Instant,
+    reporter: Reporter,
     /// Free space ran low, so that the goal was relaxed.
     urgent: bool,
 }
@@ -154,7 +146,7 @@ pub struct Throttle {
 impl Throttle {
     /// Returns whether discards are sent, so that freeing is paced.
     pub fn is_paced(&self) -> bool {
-        self.paced
+        self.account.is_some()
     }
 
     /// Returns what the pacer knows.
@@ -167,12 +159,20 @@ impl Throttle {
         self.pacer.expect_extents(bytes);
     }
 
+    /// Returns the bytes that are still to be freed.
+    pub(crate) fn left(&self) -> u64 {
+        self.ledger.total.saturating_sub(self.ledger.freed)
+    }
+
     /// Returns the bytes freed so far.
     pub fn freed_bytes(&self) -> u64 {
-        self.ledger.freed()
+        self.ledger.freed
     }
 
     /// Reports that so many bytes were freed. No discard comes for `exempt` of them.
+    ///
+    /// # Panics
+    /// If more bytes are exempt than were freed so far.
     pub fn freed(&mut self, bytes: u64, exempt: u64) {
         self.count(bytes, exempt);
         if bytes > 0 {
@@ -195,14 +195,9 @@ impl Throttle {
 
     fn count(&mut self, bytes: u64, exempt: u64) {
         self.ledger.add(bytes, exempt);
-        if self.space.matters() && bytes > 0 {
+        if self.space.matters && bytes > 0 {
             self.pacer.commit_to_goal();
         }
-    }
-
-    /// Reports that no discard comes for so many more of the freed bytes.
-    pub fn exempt(&mut self, bytes: u64) {
-        self.ledger.add(0, bytes);
     }
 
     /// Returns the discards since the beginning, as the throttle last read them.
@@ -212,7 +207,7 @@ impl Throttle {
 
     /// Reads what the devices did in a call that took so long and waited for all its discards.
     /// Discards in flight at the same time count no longer than the call.
-    pub(crate) fn read_within(&mut self, took: Duration) -> Result<Discards, ReclaimError> {
+    pub(crate) fn read_within(&mut self, took: Duration) -> Result<Discards> {
         self.monitor
             .counters
             .read_within(took)
@@ -222,7 +217,7 @@ impl Throttle {
 
     /// Waits until the discards are done that were sent and not waited for. Returns false where
     /// that stays unknown because another process writes all the time.
-    pub(crate) fn settle(&mut self, watch: &mut dyn Watch) -> Result<bool, ReclaimError> {
+    pub(crate) fn settle(&mut self, listener: &mut Listener<'_>) -> Result<bool> {
         let usual = self.pacer.state().service_s.unwrap_or(UNKNOWN) * 8.0;
         let silent = SILENT.max(Duration::from_secs_f64(usual.clamp(0.0, 2.0)));
         let mut before = self.monitor.counters.discards().commands;
@@ -231,7 +226,7 @@ impl Throttle {
         let mut quiet = 0;
         // Beside a process that writes all the time, a silence of discards must do.
         while quiet < 2 && changed.elapsed() < silent && began.elapsed() < LONGEST_LAST {
-            self.pause(SETTLE, watch)?;
+            self.pause(SETTLE, listener)?;
             self.monitor.counters.read().map_err(counters_failed)?;
             let now = self.monitor.counters.discards().commands;
             if now != before {
@@ -248,27 +243,37 @@ impl Throttle {
     /// Waits until something may be freed. `left`: bytes still to be freed.
     ///
     /// # Errors
-    /// [`ReclaimError::Interrupted`] if `watch` ends it, [`ReclaimError::Refused`] if the goal
+    /// [`ReclaimError::Interrupted`] if `listener` ends it, [`ReclaimError::Refused`] if the goal
     /// can't be met, or [`ReclaimError::Io`] if counters or a commit fail.
-    pub fn grant(&mut self, left: u64, watch: &mut dyn Watch) -> Result<Advice, ReclaimError> {
-        self.warm_up(watch)?;
+    pub fn grant(&mut self, left: u64, listener: &mut Listener<'_>) -> Result<Advice> {
+        self.warm_up(listener)?;
+        let advice = self.wait(left.max(1), listener)?;
+        if advice.why == Why::Refused {
+            return Err(self.refused());
+        }
+        self.note(&advice);
+        Ok(advice)
+    }
+
+    /// Waits until something may be freed, or until nothing can be or has to be waited for any more.
+    fn wait(&mut self, left: u64, listener: &mut Listener<'_>) -> Result<Advice> {
         loop {
-            let advice = self.ask(left.max(1))?;
-            self.report(watch, false)?;
-            if advice.why == Why::Refused {
-                return Err(match self.pacer.refusal() {
-                    Some(refusal) => ReclaimError::Refused(*refusal),
-                    None => ReclaimError::Interrupted,
-                });
+            let advice = self.ask(left)?;
+            self.report(listener, false)?;
+            match advice.why {
+                Why::Done | Why::Refused => return Ok(advice),
+                _ if advice.commit => self.force(listener)?,
+                _ if advice.allow > 0 => return Ok(advice),
+                _ if self.commit_if_due(listener)? => {}
+                _ => self.pause(self.until_commit(advice.ask_again), listener)?,
             }
-            if advice.commit {
-                self.force(watch)?;
-            } else if advice.allow > 0 {
-                self.note(&advice);
-                return Ok(advice);
-            } else if !self.commit_if_due(watch)? {
-                self.pause(self.until_commit(advice.ask_again), watch)?;
-            }
+        }
+    }
+
+    fn refused(&self) -> ReclaimError {
+        match self.pacer.refusal() {
+            Some(refusal) => ReclaimError::Refused(*refusal),
+            None => ReclaimError::Interrupted,
         }
     }
 
@@ -278,14 +283,14 @@ impl Throttle {
     /// # Errors
     /// [`ReclaimError::Refused`] if the goal can't be met, or [`ReclaimError::Io`] if counters
     /// fail.
-    pub fn try_grant(&mut self, left: u64) -> Result<Option<Advice>, ReclaimError> {
+    pub fn try_grant(&mut self, left: u64) -> Result<Option<Advice>> {
         self.observe()?;
         if !self.is_warm() {
             return Ok(None);
         }
         let advice = self.ask(left.max(1))?;
-        match self.pacer.refusal() {
-            Some(refusal) if advice.why == Why::Refused => Err(ReclaimError::Refused(*refusal)),
+        match advice.why {
+            Why::Refused => Err(self.refused()),
             _ if advice.commit || advice.allow == 0 => Ok(None),
             _ => {
                 self.note(&advice);
@@ -295,9 +300,9 @@ impl Throttle {
     }
 
     /// Observes the foreground before anything is freed.
-    fn warm_up(&mut self, watch: &mut dyn Watch) -> Result<(), ReclaimError> {
+    fn warm_up(&mut self, listener: &mut Listener<'_>) -> Result<()> {
         while !self.is_warm() {
-            self.pause(WARM_UP / 6, watch)?;
+            self.pause(WARM_UP / 6, listener)?;
             self.observe()?;
         }
         Ok(())
@@ -321,11 +326,11 @@ impl Throttle {
     /// Waits until the debt is paid or written off, and returns what the deletion came to.
     ///
     /// # Errors
-    /// [`ReclaimError::Interrupted`] if `watch` ends it, or [`ReclaimError::Io`] if counters or a
+    /// [`ReclaimError::Interrupted`] if `listener` ends it, or [`ReclaimError::Io`] if counters or a
     /// commit fail.
-    pub fn finish(mut self, watch: &mut dyn Watch) -> Result<Summary, ReclaimError> {
-        self.pay(watch)?;
-        self.report(watch, true)?;
+    pub fn finish(mut self, listener: &mut Listener<'_>) -> Result<Summary> {
+        self.pay(listener)?;
+        self.report(listener, true)?;
         Ok(self.end())
     }
 
@@ -333,22 +338,13 @@ impl Throttle {
     ///
     /// # Errors
     /// As [`finish`](Self::finish).
-    pub fn pay(&mut self, watch: &mut dyn Watch) -> Result<(), ReclaimError> {
-        loop {
-            let advice = self.ask(0)?;
-            self.report(watch, false)?;
-            match advice.why {
-                Why::Done | Why::Refused => return Ok(()),
-                _ if advice.commit => self.force(watch)?,
-                _ if self.commit_if_due(watch)? => {}
-                _ => self.pause(self.until_commit(advice.ask_again), watch)?,
-            }
-        }
+    pub fn pay(&mut self, listener: &mut Listener<'_>) -> Result<()> {
+        self.wait(0, listener).map(drop)
     }
 
     /// Waits until no more discards come, where the devices counted more than was freed. Discards
     /// of other free space, or of another process, may have come before this deletion's last one.
-    pub(crate) fn last_discards(&mut self, watch: &mut dyn Watch) -> Result<(), ReclaimError> {
+    pub(crate) fn last_discards(&mut self, listener: &mut Listener<'_>) -> Result<()> {
         let began = Instant::now();
         let mut before = self.monitor.counters.discards();
         let mut changed = began;
@@ -356,12 +352,12 @@ impl Throttle {
         let usual = self.pacer.state().service_s.unwrap_or(0.0) * 4.0;
         let silent = SILENT.max(Duration::from_secs_f64(usual.clamp(0.0, 1.0)));
         let mut in_flight = true;
-        while self.paced
+        while self.is_paced()
             && before.bytes > self.ledger.due()
             && changed.elapsed() < if in_flight { silent } else { SILENT_LAST }
             && began.elapsed() < LONGEST_LAST
         {
-            self.pause(SETTLE * 8, watch)?;
+            self.pause(SETTLE * 8, listener)?;
             self.monitor.counters.read().map_err(counters_failed)?;
             let now = self.monitor.counters.discards();
             in_flight = self.monitor.counters.writes_in_flight() != Some(0);
@@ -383,8 +379,8 @@ impl Throttle {
         };
         Summary {
             elapsed,
-            freed: self.ledger.freed(),
-            exempt: self.ledger.exempt(),
+            freed: self.ledger.freed,
+            exempt: self.ledger.exempt,
             discarded: discards.bytes,
             discards: discards.commands,
             discarded_twice: state.discarded_twice,
@@ -402,23 +398,22 @@ impl Throttle {
         }
     }
 
-    /// Makes a call that can block on a thread of its own, and reports to `watch` meanwhile.
+    /// Makes a call that can block on a thread of its own, and reports to `listener` meanwhile.
     ///
     /// # Errors
-    /// [`ReclaimError::Interrupted`] if `watch` ends it; the call then ends by itself. The inner
+    /// [`ReclaimError::Interrupted`] if `listener` ends it; the call then ends by itself. The inner
     /// result is the call's own.
     pub fn call(
         &mut self,
-        watch: &mut dyn Watch,
+        listener: &mut Listener<'_>,
         job: impl FnOnce() -> io::Result<()> + Send + 'static,
-    ) -> Result<io::Result<()>, ReclaimError> {
-        self.report(watch, false)?;
+    ) -> Result<io::Result<()>> {
+        self.report(listener, false)?;
         let progress = self.progress();
-        let reported = &mut self.reported;
-        let ended = self.worker.call(job, REPORT_EVERY, || {
-            *reported = Instant::now();
-            tick(watch, &progress)
-        });
+        let reporter = &mut self.reporter;
+        let ended = self
+            .worker
+            .call(job, Reporter::EVERY, || reporter.report(listener, progress));
         self.monitor.called();
         ended
     }
@@ -427,7 +422,7 @@ impl Throttle {
     fn observe_beginning(&mut self) {
         let feedback = Feedback {
             left: Some(0),
-            others: self.paced.then(Default::default),
+            others: self.is_paced().then(Default::default),
             discards: Discards {
                 busy: Some(Duration::ZERO),
                 ..Discards::default()
@@ -441,32 +436,25 @@ impl Throttle {
     }
 
     /// Gives the pacer feedback without asking for an allowance.
-    fn observe(&mut self) -> Result<(), ReclaimError> {
+    fn observe(&mut self) -> Result<()> {
         self.ask(0).map(drop)
     }
 
-    fn ask(&mut self, left: u64) -> Result<Advice, ReclaimError> {
-        self.monitor.read().map_err(counters_failed)?;
+    fn ask(&mut self, left: u64) -> Result<Advice> {
+        self.monitor.counters.read().map_err(counters_failed)?;
         self.space.look(&self.on);
         let now = self.now();
-        let deleters_beside = self.monitor.counters.deleters_beside();
-        let seen = self.monitor.look(now, self.ledger.due(), self.paced);
+        let paced = self.is_paced();
         let feedback = Feedback {
-            now,
-            freed: self.ledger.freed(),
-            exempt: self.ledger.exempt(),
+            freed: self.ledger.freed,
+            exempt: self.ledger.exempt,
             left: Some(left),
-            settled: self.ledger.is_settled(),
-            commits: self.commits.forced(),
-            discards: seen.discards,
-            sent_since: self.commits.sent_since(),
-            flushes: seen.flushes,
-            own_commits: self.commits.made(),
-            canary: seen.canary,
-            others: seen.others,
-            space: self.space.last(),
-            deleters_beside,
-            absent: seen.absent,
+            settled: self.ledger.settled,
+            commits: self.commits.forced,
+            sent_since: self.commits.sent_since,
+            own_commits: self.commits.made,
+            space: self.space.last,
+            ..self.monitor.look(now, self.ledger.due(), paced)
         };
         let advice = self.pacer.advise(&feedback);
         if let Some(account) = &mut self.account {
@@ -483,48 +471,48 @@ impl Throttle {
 
     /// Records a decision and what the throttle knew when the pacer made it.
     fn note(&mut self, advice: &Advice) {
-        let snapshot = Snapshot {
+        let state = self.pacer.state();
+        self.decisions.add(Decision {
             at_s: self.began.elapsed().as_secs_f64(),
-            freed: self.ledger.freed(),
+            why: advice.why,
+            allow: advice.allow,
+            waited_s: 0.0,
+            service_s: state.service_s,
+            phi: state.phi,
+            freed: self.ledger.freed,
             discards: self.discards(),
             flushes: self.monitor.counters.flushes(),
-            others: self.monitor.others(),
-        };
-        self.decisions.add(advice, &self.pacer.state(), &snapshot);
+            others: self.monitor.others,
+        });
     }
 
-    pub(crate) fn pause(
-        &mut self,
-        length: Duration,
-        watch: &mut dyn Watch,
-    ) -> Result<(), ReclaimError> {
+    pub(crate) fn pause(&mut self, length: Duration, listener: &mut Listener<'_>) -> Result<()> {
         let until = Instant::now() + length.max(SHORTEST_PAUSE);
         loop {
-            self.report(watch, false)?;
+            self.report(listener, false)?;
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Ok(());
             }
-            std::thread::sleep(left.min(REPORT_EVERY));
+            std::thread::sleep(left.min(Reporter::EVERY));
         }
     }
 
-    /// Reports progress to `watch` if it is time, or at once if `now`.
+    /// Reports progress to `listener` if it is time, or at once if `now`.
     ///
     /// # Errors
-    /// [`ReclaimError::Interrupted`] if `watch` ends it.
-    pub fn report(&mut self, watch: &mut dyn Watch, now: bool) -> Result<(), ReclaimError> {
-        if !now && self.reported.elapsed() < REPORT_EVERY {
-            return Ok(());
+    /// [`ReclaimError::Interrupted`] if `listener` ends it.
+    pub fn report(&mut self, listener: &mut Listener<'_>, now: bool) -> Result<()> {
+        match self.reporter.is_due() || now {
+            true => report(listener, self.progress()),
+            false => Ok(()),
         }
-        self.reported = Instant::now();
-        tick(watch, &self.progress())
     }
 
     fn progress(&self) -> Progress {
         Progress {
-            total_bytes: self.ledger.total(),
-            freed_bytes: self.ledger.freed(),
+            total_bytes: self.ledger.total,
+            freed_bytes: self.ledger.freed,
             debt_bytes: self.pacer.state().debt,
             added_latency: self.monitor.added_latency(),
             urgent: self.urgent,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use linux::stats::StatsError;
-use pace::{Discards, Flushes, Others};
+use pace::{Discards, Feedback, Others};
 use ssd::Time;
 
 use super::absences::Absences;
@@ -23,19 +23,8 @@ pub(super) struct Monitor {
     canary: Option<Canary>,
     pub(super) waits: Waits,
     pub(super) absences: Absences,
-    others: Option<Others>,
-}
-
-/// The measurements since the last look.
-#[derive(Debug)]
-pub(super) struct Look<'a> {
-    pub(super) discards: Discards,
-    pub(super) flushes: Flushes,
-    /// The canary's reads since the last look.
-    pub(super) canary: &'a [pace::Canary],
+    /// The foreground's I/O at the last look.
     pub(super) others: Option<Others>,
-    /// This process did not run for a part of the time.
-    pub(super) absent: bool,
 }
 
 impl Monitor {
@@ -62,7 +51,7 @@ impl Monitor {
 
     /// Reads the canary, and returns what happened since the last look. The counters are those of
     /// their last reading. `due`: bytes freed for which discards come.
-    pub(super) fn look(&mut self, now: Time, due: u64, paced: bool) -> Look<'_> {
+    pub(super) fn look(&mut self, now: Time, due: u64, paced: bool) -> Feedback<'_> {
         let absent = self.absences.spoil_this_look();
         let (canary, own) = match &mut self.canary {
             Some(canary) if absent => (&[][..], canary.leave_out(now)),
@@ -77,12 +66,15 @@ impl Monitor {
             }
         };
         self.others = others;
-        Look {
+        Feedback {
+            now,
             discards,
             flushes: self.counters.flushes(),
             canary,
             others,
+            deleters_beside: self.counters.deleters_beside(),
             absent,
+            ..Feedback::default()
         }
     }
 
@@ -101,22 +93,12 @@ impl Monitor {
         self.counters.restart()
     }
 
-    /// Reads the devices' counters.
-    pub(super) fn read(&mut self) -> Result<(), StatsError> {
-        self.counters.read()
-    }
-
     /// Returns the discards since the beginning, as they were last read.
     pub(super) fn discards(&self) -> Discards {
         match &self.uncounted {
             Some(uncounted) => uncounted.last(),
             None => self.counters.discards(),
         }
-    }
-
-    /// Returns what the foreground had done at the last look.
-    pub(super) fn others(&self) -> Option<Others> {
-        self.others
     }
 
     /// Returns whether the devices count discards.

@@ -18,12 +18,11 @@ use storage::counter::Source;
 use super::canary::{self, Canary, CanaryError};
 use super::counters::DeviceCounters;
 use super::monitor::Monitor;
-use super::options::{CanaryFile, ThrottleOptions};
+use super::pacing::{CanaryFile, Pacing};
 use super::setup::Purpose;
 use super::stack::Stack;
 use super::{counters_failed, nameless};
-use crate::error::ReclaimError;
-use crate::warning::Warning;
+use crate::Result;
 
 /// Devices and canary, observed since some moment.
 #[derive(Debug)]
@@ -32,7 +31,7 @@ pub(crate) struct Observation {
     /// An own file by which a commit of the journal is forced.
     pub(super) anchor: Option<Arc<File>>,
     /// Why there is no canary.
-    pub(super) warning: Option<Warning>,
+    pub(super) no_canary: Option<CanaryError>,
     pub(super) began: Instant,
 }
 
@@ -45,25 +44,38 @@ impl Observation {
         on: BorrowedFd<'_>,
         stack: &Stack,
         purpose: Purpose,
-        options: &ThrottleOptions,
-    ) -> Result<Observation, ReclaimError> {
+        pacing: &Pacing,
+    ) -> Result<Observation> {
         let paced = stack.is_paced();
         let deletes = purpose == Purpose::Delete;
-        let canary = match paced {
-            true => start_canary(on, options),
-            false => StartedCanary::default(),
+        let file = match &pacing.canary {
+            CanaryFile::Made if paced => Some(canary::make(on).map(Arc::new)),
+            CanaryFile::Given(file) if paced => Some(Ok(Arc::clone(file))),
+            _ => None,
         };
+        let (file, mut no_canary) = match file.transpose() {
+            Ok(file) => (file, None),
+            Err(error) => (None, Some(error)),
+        };
+        let mut canary = None;
+        if let Some(file) = &file {
+            match Canary::start(Arc::clone(file), pacing) {
+                Ok(started) => canary = Some(started),
+                Err(error) => no_canary = Some(error),
+            }
+        }
         let sources: &[Source] = if paced { &stack.sources } else { &[] };
         let counters = DeviceCounters::open(&SysRoot::host(), sources).map_err(counters_failed)?;
-        let uncounted = canary.file.clone().filter(|_| paced && stack.uncounted);
-        let mut anchor = canary.file.filter(|_| canary.made && deletes);
+        let uncounted = file.clone().filter(|_| stack.uncounted);
+        let made = matches!(pacing.canary, CanaryFile::Made);
+        let mut anchor = file.filter(|_| made && deletes);
         if deletes && anchor.is_none() && stack.commit == Commit::File {
             anchor = nameless(on).ok().map(Arc::new);
         }
         Ok(Observation {
-            monitor: Monitor::new(counters, canary.canary, uncounted, paced),
+            monitor: Monitor::new(counters, canary, uncounted, paced),
             anchor,
-            warning: canary.warning,
+            no_canary,
             began: Instant::now(),
         })
     }
@@ -72,7 +84,7 @@ impl Observation {
     ///
     /// # Errors
     /// [`ReclaimError::Io`] if the devices can't be observed.
-    pub(super) fn leave_out_reads(&mut self) -> Result<(), ReclaimError> {
+    pub(super) fn leave_out_reads(&mut self) -> Result<()> {
         if self.monitor.has_foreign_reads().map_err(counters_failed)? {
             self.monitor.restart().map_err(counters_failed)?;
             self.began = Instant::now();
@@ -85,30 +97,21 @@ impl Observation {
 #[derive(Debug)]
 pub(crate) struct EarlyObservation {
     /// `None` once it was taken.
-    thread: Option<JoinHandle<Option<(Stack, Observation)>>>,
+    thread: Option<JoinHandle<Option<Observation>>>,
 }
 
 impl EarlyObservation {
     /// Starts it for the file system of a directory. Where it fails, it has no result.
-    pub(crate) fn start(on: OwnedFd, options: ThrottleOptions) -> EarlyObservation {
-        let observe = move || {
-            let stack = Stack::at(on.as_fd()).ok()?;
-            // Without counters only reads show discards, and those of a survey would mislead.
-            if !stack.is_paced() || stack.uncounted {
-                return None;
-            }
-            let observed =
-                Observation::start(on.as_fd(), &stack, Purpose::Delete, &options).ok()?;
-            Some((stack, observed))
-        };
+    pub(crate) fn start(on: OwnedFd, stack: Stack, pacing: Pacing) -> EarlyObservation {
+        let observe = move || Observation::start(on.as_fd(), &stack, Purpose::Delete, &pacing).ok();
         let builder = std::thread::Builder::new().name("observe".to_owned());
         EarlyObservation {
             thread: builder.spawn(observe).ok(),
         }
     }
 
-    /// Waits for its start. Returns it with the storage stack; `None` if it failed.
-    pub(crate) fn take(mut self) -> Option<(Stack, Observation)> {
+    /// Waits for its start. Returns `None` if it failed.
+    pub(crate) fn take(mut self) -> Option<Observation> {
         self.thread.take()?.join().ok()?
     }
 }
@@ -118,47 +121,6 @@ impl Drop for EarlyObservation {
     fn drop(&mut self) {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
-        }
-    }
-}
-
-/// A canary, the file it reads, and whether that file was made for it.
-#[derive(Default)]
-struct StartedCanary {
-    canary: Option<Canary>,
-    file: Option<Arc<File>>,
-    made: bool,
-    warning: Option<Warning>,
-}
-
-fn start_canary(on: BorrowedFd<'_>, options: &ThrottleOptions) -> StartedCanary {
-    let (file, made) = match &options.canary {
-        CanaryFile::Without => return StartedCanary::default(),
-        CanaryFile::Given(file) => (Ok(Arc::clone(file)), false),
-        CanaryFile::Made => (canary::make(on).map(Arc::new), true),
-    };
-    let file = match file {
-        Ok(file) => file,
-        Err(error) => return StartedCanary::without(None, made, &error),
-    };
-    match Canary::start(Arc::clone(&file), options) {
-        Ok(canary) => StartedCanary {
-            canary: Some(canary),
-            file: Some(file),
-            made,
-            warning: None,
-        },
-        Err(error) => StartedCanary::without(Some(file), made, &error),
-    }
-}
-
-impl StartedCanary {
-    fn without(file: Option<Arc<File>>, made: bool, why: &CanaryError) -> StartedCanary {
-        StartedCanary {
-            canary: None,
-            file,
-            made,
-            warning: Some(Warning::NoCanary(why.to_string())),
         }
     }
 }

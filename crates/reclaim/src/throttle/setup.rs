@@ -4,20 +4,19 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::time::Instant;
 
-use pace::{Account, Pacer, Policy, Work};
-use ssd::Card;
+use pace::{Account, Pacer, Work};
 
 use super::commits::Commits;
 use super::decisions::Decisions;
 use super::ledger::Ledger;
 use super::observation::Observation;
-use super::options::ThrottleOptions;
+use super::pacing::Pacing;
 use super::space::SpaceWatch;
 use super::stack::Stack;
 use super::worker::Worker;
 use super::{Throttle, shown};
-use crate::error::ReclaimError;
-use crate::warning::Warning;
+use crate::event::{Event, Listener, Reporter};
+use crate::{ReclaimError, Result};
 
 /// Why something is discarded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,23 +40,17 @@ pub struct Setup<'a> {
     /// All that will be freed, shaped by [`Stack::shape`].
     pub work: &'a Work,
     /// How it is paced.
-    pub policy: Policy,
-    /// A card of the drive, if there is one.
-    pub card: Option<&'a Card>,
-    /// The canary.
-    pub options: &'a ThrottleOptions,
+    pub pacing: &'a Pacing,
 }
 
 impl Throttle {
-    /// Starts a throttle. Returns it with warnings for the user.
+    /// Starts a throttle.
     ///
     /// # Errors
     /// [`ReclaimError::Refused`] if a card says that the goal can't be met, or
     /// [`ReclaimError::Io`] if the devices can't be observed.
-    pub fn start(setup: &Setup<'_>) -> Result<(Throttle, Vec<Warning>), ReclaimError> {
-        let pacer = Pacer::new(setup.policy, setup.work, setup.card)?;
-        let observed = Observation::start(setup.on, setup.stack, setup.purpose, setup.options)?;
-        Throttle::begin(setup, pacer, observed)
+    pub fn start(setup: &Setup<'_>, listener: &mut Listener<'_>) -> Result<Throttle> {
+        Throttle::start_with(setup, None, listener)
     }
 
     /// Starts a throttle with what was observed before its work was known.
@@ -66,18 +59,18 @@ impl Throttle {
     /// As [`start`](Self::start).
     pub(crate) fn start_with(
         setup: &Setup<'_>,
-        mut observed: Observation,
-    ) -> Result<(Throttle, Vec<Warning>), ReclaimError> {
-        let pacer = Pacer::new(setup.policy, setup.work, setup.card)?;
-        observed.leave_out_reads()?;
-        Throttle::begin(setup, pacer, observed)
-    }
-
-    fn begin(
-        setup: &Setup<'_>,
-        pacer: Pacer,
-        observed: Observation,
-    ) -> Result<(Throttle, Vec<Warning>), ReclaimError> {
+        observed: Option<Observation>,
+        listener: &mut Listener<'_>,
+    ) -> Result<Throttle> {
+        let pacing = setup.pacing;
+        let pacer = Pacer::new(pacing.policy, setup.work, pacing.card.as_ref())?;
+        let observed = match observed {
+            Some(mut observed) => {
+                observed.leave_out_reads()?;
+                observed
+            }
+            None => Observation::start(setup.on, setup.stack, setup.purpose, pacing)?,
+        };
         let failed = |action| {
             move |source: io::Error| ReclaimError::Io {
                 action,
@@ -86,20 +79,15 @@ impl Throttle {
             }
         };
         let stack = setup.stack;
-        let paced = stack.is_paced();
         let deletes = setup.purpose == Purpose::Delete;
-        let goal = match setup.policy {
-            Policy::Adaptive(goal) => Some(goal),
-            _ => None,
-        };
+        let goal = pacing.goal();
         let account = || Account::new(goal.as_ref(), setup.work.discards_twice);
         let on = setup.on.try_clone_to_owned();
         let mut throttle = Throttle {
             on: on.map_err(failed("keep open the directory"))?,
-            paced,
             pacer,
             goal,
-            account: paced.then(account),
+            account: stack.is_paced().then(account),
             worker: Worker::start().map_err(failed("start a thread for"))?,
             monitor: observed.monitor,
             ledger: Ledger::new(setup.work.bytes, deletes && stack.discards_twice),
@@ -108,11 +96,16 @@ impl Throttle {
             decisions: Decisions::default(),
             observed_since: observed.began,
             began: Instant::now(),
-            reported: Instant::now(),
+            reporter: Reporter::default(),
             urgent: false,
         };
         throttle.observe_beginning();
         throttle.observe()?;
-        Ok((throttle, observed.warning.into_iter().collect()))
+        if let Some(why) = observed.no_canary {
+            listener(Event::Note(&format_args!(
+                "there is no canary ({why}): what a read waits is not measured"
+            )));
+        }
+        Ok(throttle)
     }
 }

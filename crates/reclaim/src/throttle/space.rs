@@ -11,8 +11,10 @@ const EVERY: Duration = Duration::from_millis(250);
 /// Looks at a file system's free space from time to time.
 #[derive(Debug, Clone, Default)]
 pub(super) struct SpaceWatch {
-    matters: bool,
-    last: Option<Space>,
+    /// Freeing gives the file system space.
+    pub(super) matters: bool,
+    /// The free space when it was last looked at.
+    pub(super) last: Option<Space>,
     at: Option<Instant>,
 }
 
@@ -24,16 +26,6 @@ impl SpaceWatch {
             matters,
             ..SpaceWatch::default()
         }
-    }
-
-    /// Returns whether free space matters here.
-    pub(super) fn matters(&self) -> bool {
-        self.matters
-    }
-
-    /// Returns the free space when it was last looked at.
-    pub(super) fn last(&self) -> Option<Space> {
-        self.last
     }
 
     /// Looks at the file system of an open directory if it is time.

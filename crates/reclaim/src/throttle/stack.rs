@@ -10,8 +10,7 @@ use storage::Description;
 use storage::counter::{self, Source};
 use storage::{Commit, FileSystem};
 
-use crate::error::ReclaimError;
-use crate::warning::Warning;
+use crate::{ReclaimError, Result};
 
 /// The longest discard in bytes: bio.bi_size has 32 bits (Linux, include/linux/blk_types.h).
 const LARGEST: u64 = 4 << 30;
@@ -41,8 +40,8 @@ pub struct Stack {
     pub(crate) sources: Vec<Source>,
     /// The counters of all devices are off, so that their discards don't show.
     pub(crate) uncounted: bool,
-    /// Sentences for the user.
-    pub(crate) warnings: Vec<Warning>,
+    /// Sentences about anything odd in the file system and its devices.
+    pub(crate) notes: Vec<String>,
 }
 
 impl Stack {
@@ -50,15 +49,30 @@ impl Stack {
     ///
     /// # Errors
     /// [`ReclaimError::Target`] or [`ReclaimError::Io`] if it can't be examined.
-    pub fn at(on: BorrowedFd<'_>) -> Result<Stack, ReclaimError> {
-        let path = PathBuf::from(format!("/proc/self/fd/{}", on.as_raw_fd()));
-        let found = storage::describe(&path)?;
-        let stat = rustix::fs::fstatvfs(on).map_err(|errno| ReclaimError::Io {
-            action: "tell the block size of",
-            path,
-            source: errno.into(),
-        })?;
-        Ok(Stack::of(&SysRoot::host(), &found, stat.f_frsize))
+    pub fn at(on: BorrowedFd<'_>) -> Result<Stack> {
+        let (found, block) = described(on)?;
+        Ok(Stack::of(&SysRoot::host(), &found, block))
+    }
+
+    /// Describes the file system of an open directory, if what is deleted there is to be paced.
+    /// Otherwise returns why it isn't, in a sentence.
+    pub(crate) fn paced_at(on: BorrowedFd<'_>) -> Result<Stack, String> {
+        let (found, block) = described(on).map_err(|error| error.to_string())?;
+        // What lies in a lower layer would be copied, all of it, before it could go.
+        if FileSystem::named(&found.target) == FileSystem::Overlay {
+            let why = "it is an overlay; what is deleted in its upper directory itself is paced";
+            return Err(why.to_owned());
+        }
+        match found.target.discard {
+            DiscardSetting::On | DiscardSetting::Async => {
+                Ok(Stack::of(&SysRoot::host(), &found, block))
+            }
+            _ if found.warnings.is_empty() => Err("no discards are sent".to_owned()),
+            _ => {
+                let why: Vec<String> = found.warnings.iter().map(ToString::to_string).collect();
+                Err(why.join("; "))
+            }
+        }
     }
 
     /// Draws the conclusions of a description. `block`: the file system's block size in bytes.
@@ -66,11 +80,11 @@ impl Stack {
         let fs = FileSystem::named(&found.target);
         let leaves: Vec<&DeviceInfo> = found.devices.iter().filter(|d| d.leaf).collect();
         let odd = found.warnings.iter().chain(&found.counting_warnings);
-        let mut warnings: Vec<Warning> = odd.cloned().map(Warning::from).collect();
-        let mode = mode(found, &leaves, &mut warnings);
+        let mut notes: Vec<String> = odd.map(ToString::to_string).collect();
+        let mode = mode(found, &leaves, &mut notes);
         let sources = counting(sys, counter::leaves(&found.devices));
         let uncounted = mode == DebtMode::Commit && sources.is_empty();
-        warnings.extend(off(sys, &leaves, mode));
+        notes.extend(off(sys, &leaves, mode));
         let top = found.devices.iter().find(|device| device.level == 0);
         let commit = match mode {
             // Nothing is waited for.
@@ -99,7 +113,7 @@ impl Stack {
             granularity: granularity.unwrap_or(0).max(block),
             sources,
             uncounted,
-            warnings,
+            notes,
         }
     }
 
@@ -124,11 +138,6 @@ impl Stack {
         self.mode != DebtMode::Never
     }
 
-    /// Returns what is odd about the file system and its devices.
-    pub fn warnings(&self) -> &[Warning] {
-        &self.warnings
-    }
-
     /// Returns the work as this file system and its devices shape it.
     pub fn shape(&self, work: &Work) -> Work {
         Work {
@@ -145,14 +154,28 @@ impl Stack {
     }
 }
 
-fn mode(found: &Description, leaves: &[&DeviceInfo], warnings: &mut Vec<Warning>) -> DebtMode {
+/// Describes the file system of an open directory. Returns also the size of its blocks in bytes.
+fn described(on: BorrowedFd<'_>) -> Result<(Description, u64)> {
+    let path = PathBuf::from(format!("/proc/self/fd/{}", on.as_raw_fd()));
+    let found = storage::describe(&path)?;
+    let stat = rustix::fs::fstatvfs(on).map_err(|errno| ReclaimError::Io {
+        action: "tell the block size of",
+        path,
+        source: errno.into(),
+    })?;
+    Ok((found, stat.f_frsize))
+}
+
+fn mode(found: &Description, leaves: &[&DeviceInfo], notes: &mut Vec<String>) -> DebtMode {
     match found.target.discard {
         DiscardSetting::Off | DiscardSetting::Unsupported => return DebtMode::Never,
         DiscardSetting::Async => return DebtMode::Deferred,
         DiscardSetting::On | DiscardSetting::Unknown => {}
     }
     if leaves.is_empty() {
-        warnings.push(Warning::NoDevice);
+        notes.push(
+            "no device is known below, so that discards can't be seen: nothing is paced".to_owned(),
+        );
         return DebtMode::Never;
     }
     DebtMode::Commit
@@ -170,8 +193,8 @@ fn counting(sys: &SysRoot, all: Vec<Source>) -> Vec<Source> {
     on
 }
 
-/// Returns a warning where counters are off.
-fn off(sys: &SysRoot, leaves: &[&DeviceInfo], mode: DebtMode) -> Option<Warning> {
+/// Returns a sentence where counters are off.
+fn off(sys: &SysRoot, leaves: &[&DeviceInfo], mode: DebtMode) -> Option<String> {
     let is_off = |leaf: &&&DeviceInfo| !counter::counts(sys, &leaf.name);
     let off = leaves.iter().filter(is_off);
     let names: Vec<String> = off.map(|leaf| leaf.name.clone()).collect();
@@ -179,8 +202,11 @@ fn off(sys: &SysRoot, leaves: &[&DeviceInfo], mode: DebtMode) -> Option<Warning>
         return None;
     }
     Some(match names.len() == leaves.len() {
-        true => Warning::NoneCounted,
-        false => Warning::SomeUncounted(names),
+        true => "the pace is kept by what reads wait, and discards aren't counted".to_owned(),
+        false => format!(
+            "the counters of {} are off: those of the other devices stand for them",
+            names.join(", ")
+        ),
     })
 }
 
@@ -281,9 +307,9 @@ mod tests {
         let off = of("1 1 8:1 / /mnt rw - ext4 /dev/sdx rw\n");
         assert_eq!(off.mode, DebtMode::Never);
         assert!(
-            off.warnings
+            off.notes
                 .iter()
-                .any(|warning| warning.to_string().contains("without discard"))
+                .any(|note| note.contains("without discard"))
         );
         let tmpfs = of("1 1 0:30 / /mnt rw - tmpfs tmpfs rw\n");
         assert_eq!(tmpfs.mode, DebtMode::Never);

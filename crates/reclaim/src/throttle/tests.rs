@@ -8,7 +8,7 @@ use storage::counter::Source;
 
 use super::counters::DeviceCounters;
 use super::*;
-use crate::watch::Unwatched;
+use crate::event::silent;
 
 /// A throttle without devices, on the directory for temporary files.
 fn throttle(purpose: Purpose) -> Throttle {
@@ -23,17 +23,15 @@ fn throttle(purpose: Purpose) -> Throttle {
         stack: &stack,
         purpose,
         work: &Work::new(1 << 30, 8),
-        policy: Policy::Adaptive(Goal::default()),
-        card: None,
-        options: &ThrottleOptions::default(),
+        pacing: &Pacing::new(Policy::Adaptive(Goal::default())),
     };
-    Throttle::start(&setup).unwrap().0
+    Throttle::start(&setup, &mut silent).unwrap()
 }
 
 #[test]
 fn a_full_file_system_hurries_only_what_gives_it_space() {
-    assert!(throttle(Purpose::Delete).space.last().is_some());
-    assert_eq!(throttle(Purpose::Trim).space.last(), None);
+    assert!(throttle(Purpose::Delete).space.last.is_some());
+    assert_eq!(throttle(Purpose::Trim).space.last, None);
 }
 
 /// Those of others come faster than it looks, and never end.
@@ -54,7 +52,7 @@ fn settling_ends_beside_somebody_who_always_discards() {
         DeviceCounters::open(&sys, &[Source::single("never-quiet")]).unwrap();
     let (done, ended) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
-        throttle.settle(&mut Unwatched).unwrap();
+        throttle.settle(&mut silent).unwrap();
         let _ = done.send(());
     });
     let mut discards = 0;

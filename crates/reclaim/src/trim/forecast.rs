@@ -5,7 +5,7 @@ use std::fs::File;
 use linux::trim::FreeSpace;
 use storage::layout::Layout;
 
-use super::windows::{Forecast, NextFree};
+use super::windows::NextFree;
 
 /// The kernel's list of the free extents of ext4 or XFS.
 #[derive(Debug)]
@@ -26,10 +26,9 @@ impl KernelForecast {
             free.pass(position);
         }
     }
-}
 
-impl Forecast for KernelForecast {
-    fn behind(&mut self, position: u64) -> NextFree {
+    /// Returns the first free extent that ends behind a position.
+    pub(super) fn behind(&mut self, position: u64) -> NextFree {
         match self.0.as_mut().map(|free| free.behind(position)) {
             Some(Ok(Some(extent))) => NextFree::Extent(extent),
             Some(Ok(None)) => NextFree::Nothing,

@@ -21,18 +21,18 @@ const PLACES: [&str; 8] = [
 pub(super) fn identity(sys: &SysRoot, device: &str) -> String {
     let own = sys.path("/sys/class/block").join(device.replace('/', "!"));
     let own = fs::canonicalize(&own).unwrap_or(own);
-    if let Some(known) = told(&own) {
+    if let Some(known) = kept_identity(&own) {
         return known;
     }
     let number = text(own.join("partition"));
-    let drive = own.parent().and_then(told);
+    let drive = own.parent().and_then(kept_identity);
     match (drive, number) {
         (Some(drive), Some(number)) => format!("{drive} partition {number}"),
         _ => format!("name {device}"),
     }
 }
 
-fn told(device: &Path) -> Option<String> {
+fn kept_identity(device: &Path) -> Option<String> {
     PLACES.iter().find_map(|place| {
         let text = text(device.join(place))?;
         Some(format!("{place} {text}"))

@@ -6,8 +6,8 @@ use linux::SysRoot;
 use linux::stats::writes_in_flight;
 
 use super::outcome::TrimError;
+use crate::event::Listener;
 use crate::throttle::Throttle;
-use crate::watch::Watch;
 
 /// The longest wait for a discard after a commit.
 const LATE: Duration = Duration::from_millis(100);
@@ -25,13 +25,13 @@ const LOOK: Duration = Duration::from_micros(500);
 pub(super) fn done_by(
     device: &str,
     throttle: &mut Throttle,
-    watch: &mut dyn Watch,
+    listener: &mut Listener<'_>,
 ) -> Result<(), TrimError> {
     let sys = SysRoot::host();
     let began = Instant::now();
     let mut quiet = 0;
     while quiet < 2 && began.elapsed() < LATE {
-        throttle.pause(LOOK, watch)?;
+        throttle.pause(LOOK, listener)?;
         quiet = match writes_in_flight(&sys, device) {
             Some(0) | None => quiet + 1,
             Some(_) => 0,
@@ -63,15 +63,15 @@ impl Lateness {
         throttle: &mut Throttle,
         bytes: u64,
         before: u64,
-        watch: &mut dyn Watch,
+        listener: &mut Listener<'_>,
     ) -> Result<(), TrimError> {
         let patience = self.patience();
         // Those that are under way already aren't late.
-        throttle.settle(watch)?;
+        throttle.settle(listener)?;
         let mut last = throttle.discards().bytes;
         let mut changed = Instant::now();
         while throttle.discards().bytes - before < bytes && changed.elapsed() < patience {
-            throttle.settle(watch)?;
+            throttle.settle(listener)?;
             let now = throttle.discards().bytes;
             if now != last {
                 self.longest = self.longest.max(changed.elapsed());

@@ -32,66 +32,39 @@ mod survey;
 mod tally;
 mod windows;
 
-use std::fs::File;
 use std::io;
-use std::ops::ControlFlow;
-use std::os::fd::AsFd;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use linux::trim::{Range, is_unsupported};
-use pace::Policy;
-use ssd::Card;
 
-pub use outcome::{TrimError, TrimProgress, Trimmed};
+pub use outcome::{TrimError, Trimmed};
 pub(crate) use pieces::{Pieces, refused};
-pub use state::StateError;
 pub use storage::trimmable::{FSTAB, MOUNTED, SelectError, Selected, select};
-pub use survey::{Asked, Survey, state_directory};
+pub use survey::{Part, Survey, state_directory};
 
 use crate::error::ReclaimError;
-use crate::throttle::{Purpose, Setup, Throttle, ThrottleOptions};
-use crate::warning::Warning;
-use crate::watch::{Progress, Watch};
+use crate::event::{Event, Listener, Looked, Progress, Reply, note_all};
+use crate::throttle::Pacing;
 use notebook::Notebook;
+use pieces::Trimmer;
 use remaining::{Ended, Remaining};
-use tally::Tally;
 use windows::{Limit, Window};
 
 /// The pacer is asked at least this often, however much it allowed.
 const LONGEST_GRANT: Duration = Duration::from_millis(100);
 
-/// The longest time in seconds for which one window may keep the device busy. It is also at most
-/// [`BUSY_SHARE`] of the time that a goal allows in each second.
-const BUSY: f64 = 0.020;
-const BUSY_SHARE: f64 = 0.2;
-const LEAST_BUSY: f64 = 0.002;
-
-/// If the machine slept for this long during a call, the call was cut short. ext4 and XFS return
-/// early and without an error when the machine is to be suspended (Linux 6.12
-/// `ext4_trim_interrupted`, `xfs_trim_should_stop`). They also return early for a freeze without
-/// sleep, which trimbench can't detect.
-const SLEPT: Duration = Duration::from_millis(10);
-
-/// Receives the progress at least ten times a second; `Break` stops the trim.
-pub type Tick<'a> = dyn FnMut(&TrimProgress) -> ControlFlow<()> + 'a;
-
 /// Trims one file system.
 #[derive(Debug)]
 pub struct Trim {
     path: PathBuf,
-    directory: Arc<File>,
     minimum: u64,
-    throttle: Throttle,
+    trimmer: Trimmer,
     remaining: Remaining,
-    tally: Tally,
     notebook: Notebook,
-    busy_limit: f64,
     /// Bytes that an interrupted trim had trimmed.
     before: u64,
-    progress: TrimProgress,
-    warnings: Vec<Warning>,
+    progress: Progress,
 }
 
 impl Trim {
@@ -100,73 +73,53 @@ impl Trim {
     /// # Errors
     /// - [`TrimError::Unsupported`] where nothing can be trimmed;
     /// - [`TrimError::Busy`] if another process trims the file system now;
-    /// - [`TrimError::Reclaim`] if a card says that the goal can't be met;
-    /// - [`TrimError::State`] if the note of an interrupted trim can't be read.
+    /// - [`TrimError::Reclaim`] if a card says that the goal can't be met, or the note of an interrupted
+    ///   trim can't be read.
     pub fn new(
         survey: Survey,
-        policy: Policy,
-        card: Option<&Card>,
-        options: &ThrottleOptions,
+        pacing: &Pacing,
         resume: bool,
+        listener: &mut Listener<'_>,
     ) -> Result<Trim, TrimError> {
         survey.probe()?;
-        let mut warnings = survey.warnings();
-        let opened = Notebook::open(survey.cursor(), resume, &mut warnings)?;
+        note_all(listener, survey.notes());
+        let opened = Notebook::open(survey.cursor(), resume, listener)?;
         let Some((notebook, state)) = opened else {
             return Err(TrimError::Busy { path: survey.path });
         };
-        let (throttle, more) = Throttle::start(&Setup {
-            on: survey.directory.as_fd(),
-            stack: &survey.stack,
-            purpose: Purpose::Trim,
-            work: &survey.work(&policy),
-            policy,
-            card,
-            options,
-        })?;
-        warnings.extend(more);
+        let trimmer = Trimmer::start(&survey, &survey.work(pacing.goal()), pacing, listener)?;
         let remaining = Remaining::of(&survey, state.as_ref().map(|state| state.position));
+        if remaining.looked() > 0 {
+            let from = units::bytes(remaining.looked());
+            listener(Event::Note(&format_args!("goes on after {from}")));
+        }
         Ok(Trim {
-            throttle,
-            tally: Tally::of(&survey),
+            trimmer,
             notebook,
-            busy_limit: busy_limit(&policy),
             before: state.map_or(0, |state| state.trimmed_bytes),
-            progress: TrimProgress {
+            progress: Progress {
                 total_bytes: remaining.all(),
-                ..TrimProgress::default()
+                ..Progress::default()
             },
             remaining,
             minimum: survey.asked.minimum,
             path: survey.path,
-            directory: Arc::new(survey.directory),
-            warnings,
         })
-    }
-
-    /// Returns what the user should know of it.
-    pub fn warnings(&self) -> &[Warning] {
-        &self.warnings
-    }
-
-    /// Returns where the trim resumes, in bytes of those to be looked at; 0 from the beginning.
-    pub fn goes_on_from(&self) -> u64 {
-        self.remaining.looked()
     }
 
     /// Trims. If it is interrupted, the result says where it stopped.
     ///
     /// # Errors
     /// [`TrimError`] with the kernel's error. How far the trim came is noted before that.
-    pub fn run(mut self, tick: &mut Tick<'_>) -> Result<Trimmed, TrimError> {
+    pub fn run(mut self, listener: &mut Listener<'_>) -> Result<Trimmed, TrimError> {
         let begun = self.remaining.looked();
-        let outcome = self.all(tick, begun);
+        let outcome = self.all(listener, begun);
         let interrupted = matches!(outcome, Err(TrimError::Reclaim(ReclaimError::Interrupted)));
         let done = self.remaining.is_done();
         let mut kept = None;
         if done {
             kept = self.notebook.remove();
-        } else if self.progress.windows > 0 {
+        } else if self.progress.looked.windows > 0 {
             self.note(true);
         }
         let stopped = match outcome {
@@ -175,17 +128,14 @@ impl Trim {
             Err(_) if interrupted => None,
             Err(error) => return Err(error),
         };
-        let mut looking = ProgressRelay {
-            tick,
-            base: self.progress,
-        };
+        let mut looking = relay(listener, self.progress);
         let noted = self.notebook.is_noted();
         let summary = match stopped.is_some() || interrupted {
-            true => self.throttle.end(),
-            false => self.throttle.finish(&mut looking)?,
+            true => self.trimmer.throttle.end(),
+            false => self.trimmer.throttle.finish(&mut looking)?,
         };
         Ok(Trimmed {
-            bytes: self.before + self.progress.trimmed_bytes,
+            bytes: self.before + self.progress.freed_bytes,
             progress: self.progress,
             summary,
             stopped,
@@ -194,25 +144,24 @@ impl Trim {
         })
     }
 
-    fn all(&mut self, tick: &mut Tick<'_>, begun: u64) -> Result<(), TrimError> {
+    fn all(&mut self, listener: &mut Listener<'_>, begun: u64) -> Result<(), TrimError> {
         self.note(true);
         while !self.remaining.is_done() {
-            let trimmed = self.throttle.freed_bytes();
+            let trimmed = self.trimmer.throttle.freed_bytes();
             let left = self
                 .remaining
-                .expected(trimmed, self.progress.looked_now_bytes);
-            let mut looking = ProgressRelay {
-                tick,
-                base: self.progress,
-            };
-            let advice = self.throttle.grant(left, &mut looking)?;
+                .expected(trimmed, self.progress.looked.now_bytes);
+            let advice = self
+                .trimmer
+                .throttle
+                .grant(left, &mut relay(listener, self.progress))?;
             let began = Instant::now();
             let mut limit = Limit {
                 bytes: advice.allow,
                 seconds: if advice.allow == u64::MAX {
                     f64::INFINITY
                 } else {
-                    self.busy_limit
+                    self.trimmer.busy_limit
                 },
             };
             let mut first = true;
@@ -223,11 +172,15 @@ impl Trim {
                 && limit.seconds >= least_s
                 && (first || began.elapsed() < LONGEST_GRANT)
             {
-                let used = self.window(limit, tick)?;
+                let used = self.window(limit, listener)?;
                 limit.bytes = limit.bytes.saturating_sub(used.bytes);
                 limit.seconds -= used.seconds;
-                self.progress.looked_bytes = self.remaining.looked();
-                self.progress.looked_now_bytes = self.progress.looked_bytes.saturating_sub(begun);
+                let bytes = self.remaining.looked();
+                self.progress.looked = Looked {
+                    bytes,
+                    now_bytes: bytes.saturating_sub(begun),
+                    ..self.progress.looked
+                };
                 first = false;
             }
             self.note(false);
@@ -236,28 +189,17 @@ impl Trim {
     }
 
     /// Trims one window. Returns what it used of what is allowed.
-    fn window(&mut self, limit: Limit, tick: &mut Tick<'_>) -> Result<Limit, TrimError> {
+    fn window(&mut self, limit: Limit, listener: &mut Listener<'_>) -> Result<Limit, TrimError> {
         let (window, start) = self.remaining.next(limit);
-        let slept = linux::clock::suspended();
-        let away_s = self.throttle.away_s();
-        let mut looking = ProgressRelay {
-            tick,
-            base: self.progress,
-        };
+        let away_s = self.trimmer.throttle.away_s();
         let range = self.range(&window, start);
-        let counted = pieces::window_of(
-            &self.directory,
-            &mut self.throttle,
-            &mut self.tally,
-            &window,
-            range,
-            &mut looking,
-        )?;
+        let mut listener = relay(listener, self.progress);
+        let counted = self.trimmer.window(&window, range, &mut listener)?;
         let count = match counted {
             Ok(count) => count,
             // Its end is known only roughly; before it something was trimmed, now or when
             // this was interrupted.
-            Err(error) if is_end(&error) && self.goes_on_from() > 0 => {
+            Err(error) if is_end(&error) && self.remaining.looked() > 0 => {
                 self.remaining.end();
                 return Ok(Limit {
                     bytes: 0,
@@ -266,12 +208,11 @@ impl Trim {
             }
             Err(error) => return Err(self.failed(error)),
         };
-        let cut_short = linux::clock::suspended().saturating_sub(slept) > SLEPT;
-        self.progress.trimmed_bytes += count.came.bytes;
-        self.progress.windows += 1;
-        let ended = match cut_short {
+        self.progress.freed_bytes += count.came.bytes;
+        self.progress.looked.windows += 1;
+        let ended = match count.cut_short {
             true => Ended::CutShort,
-            false if self.throttle.away_s() > away_s => Ended::Unmeasured,
+            false if self.trimmer.throttle.away_s() > away_s => Ended::Unmeasured,
             false => Ended::Whole,
         };
         self.remaining
@@ -296,7 +237,7 @@ impl Trim {
 
     /// Notes how far it came, if it is time or `now`.
     fn note(&mut self, now: bool) {
-        let trimmed = self.before + self.progress.trimmed_bytes;
+        let trimmed = self.before + self.progress.freed_bytes;
         self.notebook.note(now, self.remaining.position(), trimmed);
     }
 
@@ -309,28 +250,14 @@ fn is_end(error: &io::Error) -> bool {
     !is_unsupported(error) && error.kind() == io::ErrorKind::InvalidInput
 }
 
-/// How long one window may keep the device busy, in seconds.
-fn busy_limit(policy: &Policy) -> f64 {
-    match policy {
-        Policy::Adaptive(goal) if goal.slowdown < 1.0 => {
-            (BUSY_SHARE * goal.slowdown).clamp(LEAST_BUSY, BUSY)
-        }
-        _ => f64::INFINITY,
-    }
-}
-
-/// Passes a throttle's progress on as that of the trim.
-struct ProgressRelay<'a, 'b> {
-    tick: &'a mut Tick<'b>,
-    base: TrimProgress,
-}
-
-impl Watch for ProgressRelay<'_, '_> {
-    fn tick(&mut self, progress: &Progress) -> ControlFlow<()> {
-        (self.tick)(&TrimProgress {
+/// Passes on the events of a throttle, with how far the trim is.
+fn relay(listener: &mut Listener<'_>, base: Progress) -> impl FnMut(Event<'_>) -> Reply {
+    move |event| match event {
+        Event::Progress(progress) => listener(Event::Progress(Progress {
             debt_bytes: progress.debt_bytes,
             added_latency: progress.added_latency,
-            ..self.base
-        })
+            ..base
+        })),
+        event => listener(event),
     }
 }

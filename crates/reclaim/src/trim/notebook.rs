@@ -3,8 +3,9 @@
 use std::time::{Duration, Instant};
 
 use super::TrimError;
-use super::state::{Cursor, Left, State, StateError, Turn};
-use crate::Warning;
+use super::state::{Cursor, Left, State, Turn};
+use crate::ReclaimError;
+use crate::event::{Event, Listener};
 
 /// How often the position is noted: often at first, then ever less often.
 const FIRST_NOTE: Duration = Duration::from_millis(200);
@@ -25,24 +26,30 @@ pub(super) struct Notebook {
 
 impl Notebook {
     /// Opens the note of a file system; `None`: nothing identifies it. Returns it with the state
-    /// of an interrupted trim if that is to be resumed. Adds to `warnings`.
+    /// of an interrupted trim if that is to be resumed.
     ///
     /// # Errors
-    /// [`StateError`] if the state can't be read. `Ok(None)` if another process trims the file
+    /// [`ReclaimError::Io`] if the state can't be read. `Ok(None)` if another process trims the file
     /// system now.
     pub(super) fn open(
         cursor: Option<Cursor>,
         resume: bool,
-        warnings: &mut Vec<Warning>,
+        listener: &mut Listener<'_>,
     ) -> Result<Option<(Notebook, Option<State>)>, TrimError> {
         let mut cursor = cursor;
         let mut turn = None;
         match cursor.as_ref().map(Cursor::turn) {
-            None => warnings.push(Warning::Unidentified),
+            None => {
+                listener(Event::Note(
+                    &"the identity of this file system is unknown: an interrupted trim begins anew",
+                ));
+            }
             Some(Ok(None)) => return Ok(None),
             Some(Ok(held)) => turn = held,
             Some(Err(error)) => {
-                warnings.push(Warning::NotNoted(error.to_string()));
+                listener(Event::Note(&format_args!(
+                    "how far it comes can't be kept ({error}): an interrupted trim begins anew"
+                )));
                 cursor = None;
             }
         }
@@ -51,7 +58,7 @@ impl Notebook {
                 Left::Here(state) => Some(state),
                 Left::Nothing => None,
                 Left::Outdated(why) => {
-                    warnings.push(Warning::Outdated(why));
+                    listener(Event::Note(&format_args!("{why}: it begins anew")));
                     None
                 }
             },
@@ -86,7 +93,7 @@ impl Notebook {
     }
 
     /// Removes the note, because the trim is done. Returns why it stays, if it does.
-    pub(super) fn remove(&self) -> Option<StateError> {
+    pub(super) fn remove(&self) -> Option<ReclaimError> {
         self.cursor.as_ref()?.remove().err()
     }
 }

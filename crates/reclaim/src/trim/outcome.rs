@@ -1,11 +1,9 @@
 //! The progress, the result and the errors of a trim.
 
-use std::io;
 use std::path::PathBuf;
-use std::time::Duration;
 
-use super::state::StateError;
 use crate::error::ReclaimError;
+use crate::event::Progress;
 use crate::throttle::Summary;
 use units::names;
 
@@ -18,12 +16,6 @@ pub enum TrimError {
     /// Nothing can be trimmed there, which is no fault.
     #[error("{path}: the discard operation is not supported{why}", path = names::shown(path))]
     Unsupported { path: PathBuf, why: String },
-    #[error("cannot {action} {path}: {source}", path = names::shown(path))]
-    Io {
-        action: &'static str,
-        path: PathBuf,
-        source: io::Error,
-    },
     #[error("{path}: trimming takes CAP_SYS_ADMIN; run as root", path = names::shown(path))]
     NotPermitted { path: PathBuf },
     #[error("{path}: it is read-only; remount it for writing", path = names::shown(path))]
@@ -32,30 +24,7 @@ pub enum TrimError {
     #[error("{path}: it is being trimmed already; wait until that is done, or stop it", path = names::shown(path))]
     Busy { path: PathBuf },
     #[error(transparent)]
-    Target(#[from] storage::TargetError),
-    #[error(transparent)]
-    State(#[from] StateError),
-    #[error(transparent)]
     Reclaim(#[from] ReclaimError),
-}
-
-/// The progress of a trim.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct TrimProgress {
-    /// Bytes of the file system that were looked at so far, those of an interrupted trim included.
-    pub looked_bytes: u64,
-    /// Bytes to be looked at in all.
-    pub total_bytes: u64,
-    /// Bytes that this run looked at.
-    pub looked_now_bytes: u64,
-    /// Bytes trimmed by this run.
-    pub trimmed_bytes: u64,
-    /// Windows so far.
-    pub windows: u64,
-    /// Bytes trimmed whose discards are pending.
-    pub debt_bytes: u64,
-    /// The controller's estimate of how much longer other I/O waits than before.
-    pub added_latency: Option<Duration>,
 }
 
 /// The result of a trim.
@@ -64,7 +33,7 @@ pub struct Trimmed {
     /// Bytes of free space that were trimmed, those of the interrupted run included.
     pub bytes: u64,
     /// The last progress.
-    pub progress: TrimProgress,
+    pub progress: Progress,
     /// The throttle's summary.
     pub summary: Summary,
     /// The position in bytes where it was interrupted; `None` if it was not.
@@ -72,5 +41,5 @@ pub struct Trimmed {
     /// Whether that position is noted, so that the trim can be resumed.
     pub noted: bool,
     /// The reason why the note stays although the trim is done.
-    pub kept: Option<StateError>,
+    pub kept: Option<ReclaimError>,
 }

@@ -101,7 +101,8 @@ impl Remaining {
             (false, Some(window)) => window,
             (false, None) => {
                 self.forecast.pass(self.windows.position());
-                self.windows.next(limit, &mut self.forecast)
+                self.windows
+                    .next(limit, &mut |position| self.forecast.behind(position))
             }
         };
         let start = self.windows.begins(&window);

@@ -15,6 +15,8 @@ use rustix::fs::{FlockOperation, OFlags};
 use serde::{Deserialize, Serialize};
 use units::names;
 
+use crate::{ReclaimError, Result};
+
 const FORMAT: &str = "trimbench.fstrim/1";
 
 /// The longest file in bytes that trimbench writes.
@@ -48,18 +50,6 @@ pub(super) struct State {
     pub(super) position: u64,
     /// Bytes trimmed so far.
     pub(super) trimmed_bytes: u64,
-}
-
-/// The reason why a note can't be read, written or removed.
-#[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages say it")]
-pub enum StateError {
-    #[error("{path}: can't {action} it: {source}", path = names::shown(path))]
-    Io {
-        path: PathBuf,
-        action: &'static str,
-        source: io::Error,
-    },
 }
 
 /// The note that the last trim left.
@@ -154,8 +144,8 @@ impl Cursor {
     }
 
     /// Reads the note that the last trim left.
-    pub(super) fn read(&self) -> Result<Left, StateError> {
-        let not_ours = |why: &str| -> Result<Left, StateError> {
+    pub(super) fn read(&self) -> Result<Left> {
+        let not_ours = |why: &str| -> Result<Left> {
             Ok(Left::Outdated(format!(
                 "{}: {why}",
                 names::shown(&self.path)
@@ -219,7 +209,7 @@ impl Cursor {
     }
 
     /// Writes the position. The whole note is on the disk when this returns.
-    pub(super) fn write(&self, position: u64, trimmed_bytes: u64) -> Result<(), StateError> {
+    pub(super) fn write(&self, position: u64, trimmed_bytes: u64) -> Result<()> {
         let state = State {
             format: FORMAT.to_owned(),
             of: self.of.clone(),
@@ -242,7 +232,7 @@ impl Cursor {
     }
 
     /// Removes the note, because the trim is done.
-    pub(super) fn remove(&self) -> Result<(), StateError> {
+    pub(super) fn remove(&self) -> Result<()> {
         match fs::remove_file(&self.path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 Err(self.failed("remove", error))
@@ -251,10 +241,10 @@ impl Cursor {
         }
     }
 
-    fn failed(&self, action: &'static str, source: io::Error) -> StateError {
-        StateError::Io {
-            path: self.path.clone(),
+    fn failed(&self, action: &'static str, source: io::Error) -> ReclaimError {
+        ReclaimError::Io {
             action,
+            path: self.path.clone(),
             source,
         }
     }

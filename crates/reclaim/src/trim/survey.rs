@@ -3,10 +3,11 @@
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use linux::SysRoot;
 use linux::trim::{Range, fitrim, is_unsupported};
-use pace::{DebtMode, Policy, Work};
+use pace::{DebtMode, Goal, Work};
 use record::{DeviceInfo, DeviceKind, DiscardSetting};
 use storage::counter;
 use storage::layout::{Layout, Trimmed};
@@ -16,12 +17,12 @@ use super::TrimError;
 use super::identity::identity;
 use super::state::{Cursor, Of};
 use super::windows::Windows;
-use crate::Warning;
 use crate::throttle::Stack;
+use crate::{ReclaimError, directory};
 
 /// A part of a file system, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Asked {
+pub struct Part {
     /// The first byte.
     pub offset: u64,
     /// The length; `u64::MAX`: to the end.
@@ -30,10 +31,10 @@ pub struct Asked {
     pub minimum: u64,
 }
 
-impl Default for Asked {
+impl Default for Part {
     /// All of it.
-    fn default() -> Asked {
-        Asked {
+    fn default() -> Part {
+        Part {
             offset: 0,
             length: u64::MAX,
             minimum: 0,
@@ -45,9 +46,9 @@ impl Default for Asked {
 #[derive(Debug)]
 pub struct Survey {
     pub(super) path: PathBuf,
-    pub(super) directory: File,
-    pub(super) fs: Trimmed,
-    pub(super) asked: Asked,
+    pub(crate) directory: Arc<File>,
+    pub(crate) fs: Trimmed,
+    pub(super) asked: Part,
     /// Bytes that are free, by the file system's own count.
     pub(super) free: u64,
     /// Bytes of a block.
@@ -60,7 +61,7 @@ pub struct Survey {
     states: Option<PathBuf>,
     over_file: bool,
     /// Whether a device on which it lies takes discards.
-    takes_discards: bool,
+    pub(crate) takes_discards: bool,
     /// How many bytes all devices discard for each byte freed.
     copies: f64,
     /// Where a drive's statistics count for its partition.
@@ -73,10 +74,10 @@ impl Survey {
     ///
     /// # Errors
     /// If it is no directory, or can't be examined.
-    pub fn of(path: &Path, asked: Asked, states: Option<PathBuf>) -> Result<Survey, TrimError> {
+    pub fn of(path: &Path, asked: Part, states: Option<PathBuf>) -> Result<Survey, TrimError> {
         let failed = |action| {
             let path = path.to_owned();
-            move |source| TrimError::Io {
+            move |source| ReclaimError::Io {
                 action,
                 path,
                 source,
@@ -87,7 +88,7 @@ impl Survey {
             return Err(TrimError::NotADirectory { path });
         }
         let directory = File::open(path).map_err(failed("open"))?;
-        let found = storage::describe(path)?;
+        let found = storage::describe(path).map_err(ReclaimError::from)?;
         let sys = SysRoot::host();
         let stat = rustix::fs::fstatvfs(&directory)
             .map_err(|errno| failed("tell the space of")(errno.into()))?;
@@ -100,13 +101,14 @@ impl Survey {
             return Err(failed("trim")(io::Error::new(
                 io::ErrorKind::InvalidInput,
                 "Invalid argument: --offset lies behind the end of the file system",
-            )));
+            ))
+            .into());
         }
         let tops = || found.devices.iter().filter(|device| device.level == 0);
         Ok(Survey {
             stack: Stack::trimmed(&sys, &found, stat.f_frsize.max(512)),
             path: path.to_owned(),
-            directory,
+            directory: Arc::new(directory),
             fs,
             asked,
             block: stat.f_frsize,
@@ -180,11 +182,12 @@ impl Survey {
 
     pub(super) fn windows(&self) -> Windows {
         let asked = self.asked.offset..self.asked.offset.saturating_add(self.asked.length);
-        Windows::new(self.fs.layout.clone(), asked, self.fs.end)
-            .at_least(self.asked.minimum)
-            .discarded_from(self.stack.granularity)
-            .of_whole_extents(self.reach() != TrimReach::Part)
-            .in_blocks(self.block)
+        let mut windows = Windows::new(self.fs.layout.clone(), asked, self.fs.end);
+        windows.minimum = self.asked.minimum;
+        windows.granularity = self.stack.granularity;
+        windows.whole = self.reach() != TrimReach::Part;
+        windows.block = self.block.max(1);
+        windows
     }
 
     fn reach(&self) -> TrimReach {
@@ -204,7 +207,7 @@ impl Survey {
         Some(Cursor::of(self.states.as_deref()?, of))
     }
 
-    pub(super) fn device(&self) -> Option<&str> {
+    pub(crate) fn device(&self) -> Option<&str> {
         self.device.as_deref()
     }
 
@@ -228,39 +231,55 @@ impl Survey {
     }
 
     /// Returns the most that can be discarded.
-    pub(super) fn work(&self, policy: &Policy) -> Work {
+    pub(super) fn work(&self, goal: Option<Goal>) -> Work {
         let bytes = self.free.min(self.windows().all()).max(1);
         let mut work = self.stack.shape(&Work::new(bytes, 1));
-        let held = matches!(policy, Policy::Adaptive(goal) if goal.max_latency.is_some());
-        if held && (self.reach() != TrimReach::Part || self.fs.layout == Layout::Whole) {
+        let has_latency = goal.is_some_and(|goal| goal.max_latency.is_some());
+        if has_latency && (self.reach() != TrimReach::Part || self.fs.layout == Layout::Whole) {
             // A free extent goes whole: what the device lets through is the least.
             work.granularity = work.unit;
         }
         work
     }
 
-    pub(super) fn warnings(&self) -> Vec<Warning> {
-        let mut warnings = Vec::new();
+    /// Returns what the user should know of it, in sentences.
+    pub(super) fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
         match &self.fs.layout {
             Layout::Chunks(chunks) => {
                 let within: u64 = chunks.iter().map(|chunk| chunk.end - chunk.start).sum();
                 let beyond = (self.size as f64 - within as f64 / self.copies) as u64;
                 if self.size > within && beyond > 1 << 30 {
-                    warnings.push(Warning::NoChunk(beyond));
+                    notes.push(format!(
+                        "about {} belong to no chunk: btrfs trims them in one call, which can't be \
+                         paced, the first time since it was mounted",
+                        units::bytes(beyond)
+                    ));
                 }
             }
             Layout::Whole if FileSystem::of(&self.kind).queues_trims(DiscardSetting::On) => {
-                warnings.push(Warning::TrimsQueued);
+                let why = "f2fs is mounted with discard: it sends by itself, when it is idle, what is \
+                           trimmed, so that nothing is paced or measured";
+                notes.push(why.to_owned());
             }
-            Layout::Whole => warnings.push(Warning::OneCall(self.kind.clone())),
+            Layout::Whole => notes.push(format!(
+                "{} can be trimmed in one call only: it isn't paced, and it can't be gone on with",
+                self.kind
+            )),
             _ => {}
         }
-        let whole = self.reach() == TrimReach::Whole;
-        warnings.extend(whole.then_some(Warning::WholeExtents));
-        warnings.extend(self.by_drive.clone().map(Warning::from));
-        let rate_held = self.is_paced() && !self.is_counted();
-        warnings.extend(rate_held.then_some(Warning::RateHeld));
-        warnings
+        if self.reach() == TrimReach::Whole {
+            let why = "before Linux 6.10 XFS trims each free extent whole: a long one stalls others, \
+                       whatever the goal";
+            notes.push(why.to_owned());
+        }
+        notes.extend(self.by_drive.as_ref().map(ToString::to_string));
+        if self.is_paced() && !self.is_counted() {
+            let why = "the devices' statistics are off: what is discarded can't be seen, and the \
+                       rate is held instead";
+            notes.push(why.to_owned());
+        }
+        notes
     }
 }
 
@@ -291,11 +310,11 @@ pub(super) fn explained(path: &Path, error: io::Error) -> TrimError {
     match error.kind() {
         io::ErrorKind::PermissionDenied => TrimError::NotPermitted { path },
         io::ErrorKind::ReadOnlyFilesystem => TrimError::ReadOnly { path },
-        _ => TrimError::Io {
+        _ => TrimError::Reclaim(ReclaimError::Io {
             action: "trim",
             path,
             source: error,
-        },
+        }),
     }
 }
 
@@ -303,20 +322,10 @@ pub(super) fn explained(path: &Path, error: io::Error) -> TrimError {
 /// (`StateDirectory=`), for root `/var/lib/trimbench/fstrim`, otherwise
 /// `$XDG_STATE_HOME/trimbench/fstrim`.
 pub fn state_directory() -> Option<PathBuf> {
-    let absolute = |name: &str| {
-        std::env::var_os(name)
-            .map(PathBuf::from)
-            .filter(|path| path.is_absolute())
-    };
-    if let Some(given) = absolute("STATE_DIRECTORY") {
-        return Some(given);
-    }
-    if rustix::process::geteuid().is_root() {
-        return Some(PathBuf::from("/var/lib/trimbench/fstrim"));
-    }
-    let state =
-        absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")))?;
-    Some(state.join("trimbench/fstrim"))
+    directory::given("STATE_DIRECTORY").or_else(|| match rustix::process::geteuid().is_root() {
+        true => Some(PathBuf::from("/var/lib/trimbench/fstrim")),
+        false => directory::of_user("fstrim"),
+    })
 }
 
 #[cfg(test)]
@@ -331,7 +340,7 @@ mod tests {
         let looked = std::thread::spawn(|| {
             let nobody = rustix::process::Uid::from_raw(65534);
             rustix::thread::set_thread_res_uid(nobody, nobody, nobody).unwrap();
-            Survey::of(Path::new("/"), Asked::default(), None).map(|survey| survey.probe())
+            Survey::of(Path::new("/"), Part::default(), None).map(|survey| survey.probe())
         });
         let probed = looked.join().unwrap().unwrap();
         assert!(

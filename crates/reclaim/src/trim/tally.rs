@@ -11,8 +11,8 @@ use super::late::{Lateness, done_by};
 use super::outcome::TrimError;
 use super::survey::Survey;
 use super::windows::{Window, WindowResult};
+use crate::event::Listener;
 use crate::throttle::{Throttle, nameless};
-use crate::watch::Watch;
 
 /// The kernel counts a discard a moment after the call that waited for it returns.
 const COUNTED: Duration = Duration::from_millis(1);
@@ -42,6 +42,8 @@ pub(super) struct Count {
     /// Bytes trimmed whose discards the devices will never show.
     pub(super) swallowed: u64,
     pub(super) came: WindowResult,
+    /// The machine slept during the call, which may have ended early.
+    pub(super) cut_short: bool,
 }
 
 impl Tally {
@@ -65,14 +67,14 @@ impl Tally {
         reported: u64,
         before: Discards,
         began: Instant,
-        watch: &mut dyn Watch,
+        listener: &mut Listener<'_>,
     ) -> Result<Count, TrimError> {
         let due = match self.exact {
             true => reported,
             false => window.holds.unwrap_or(reported),
         };
         let mut window = *window;
-        if !self.wait(throttle, due, before, watch)? {
+        if !self.wait(throttle, due, before, listener)? {
             // What wasn't seen may come yet.
             window.holds = None;
         }
@@ -113,6 +115,7 @@ impl Tally {
             trimmed,
             swallowed,
             came,
+            cut_short: false,
         })
     }
 
@@ -122,17 +125,17 @@ impl Tally {
         throttle: &mut Throttle,
         due: u64,
         before: Discards,
-        watch: &mut dyn Watch,
+        listener: &mut Listener<'_>,
     ) -> Result<bool, TrimError> {
         if let Some(anchor) = self.below.as_ref().filter(|_| due > 0) {
             if let Some(device) = self.device.as_ref().filter(|_| !self.exact) {
-                done_by(device, throttle, watch)?;
+                done_by(device, throttle, listener)?;
             }
-            throttle.commit(anchor, watch)?;
-            self.late.wait(throttle, due, before.bytes, watch)?;
+            throttle.commit(anchor, listener)?;
+            self.late.wait(throttle, due, before.bytes, listener)?;
         } else if self.counted && !self.exact {
             // XFS sends them and goes on (Linux ≥ 6.6 `xfs_trim_perag_extents`).
-            return Ok(throttle.settle(watch)?);
+            return Ok(throttle.settle(listener)?);
         }
         Ok(true)
     }

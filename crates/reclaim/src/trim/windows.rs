@@ -47,11 +47,9 @@ const MOST_UNSEEN: u64 = 128;
 /// A cut for less than [`GRAIN`] lies at a multiple of this instead.
 const FINE: u64 = 64 << 10;
 
-/// The free space that a file system shows before it is trimmed.
-pub(super) trait Forecast {
-    /// Returns the first free extent that ends behind a position of the next window or later.
-    fn behind(&mut self, position: u64) -> NextFree;
-}
+/// The free space that a file system shows before it is trimmed. It returns the first free extent
+/// that ends behind a position of the next window or later.
+pub(super) type Forecast<'a> = dyn FnMut(u64) -> NextFree + 'a;
 
 /// The next free extent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,18 +103,18 @@ pub(super) struct Windows {
     end: u64,
     position: u64,
     /// Free extents shorter than this are left alone, and no part of one may be shorter.
-    minimum: u64,
+    pub(super) minimum: u64,
     /// The devices discard nothing shorter than this.
-    granularity: u64,
-    /// Bytes of a block of the file system.
-    block: u64,
+    pub(super) granularity: u64,
+    /// Bytes of a block of the file system, at least 1.
+    pub(super) block: u64,
     /// The length of the next window for each byte that is allowed, where its contents aren't
     /// known.
     bold: f64,
     /// How many times what is allowed the next may hold: 1 once the devices saw something.
     unseen: u64,
-    /// Whether no window ends within a free extent.
-    whole: bool,
+    /// Whether no window ends within a free extent, because the kernel would go on to its end.
+    pub(super) whole: bool,
     costs: Costs,
 }
 
@@ -137,30 +135,6 @@ impl Windows {
         };
         windows.skip_holes();
         windows
-    }
-
-    /// Free extents shorter than this are left alone.
-    pub(super) fn at_least(self, minimum: u64) -> Windows {
-        Windows { minimum, ..self }
-    }
-
-    /// The devices discard nothing that is shorter than this.
-    pub(super) fn discarded_from(self, granularity: u64) -> Windows {
-        Windows {
-            granularity,
-            ..self
-        }
-    }
-
-    /// Whether no window ends within a free extent, because the kernel would go on to its end.
-    pub(super) fn of_whole_extents(self, whole: bool) -> Windows {
-        Windows { whole, ..self }
-    }
-
-    /// The file system allocates blocks of so many bytes.
-    pub(super) fn in_blocks(self, block: u64) -> Windows {
-        let block = block.max(1);
-        Windows { block, ..self }
     }
 
     /// Returns where the next window begins.
@@ -203,11 +177,11 @@ impl Windows {
     }
 
     /// Returns the next window.
-    pub(super) fn next(&self, limit: Limit, told: &mut dyn Forecast) -> Window {
+    pub(super) fn next(&self, limit: Limit, forecast: &mut Forecast<'_>) -> Window {
         let (end, holds) = match self.layout {
             Layout::Whole => (u64::MAX, None),
-            Layout::Groups { group, first } => (self.groups(limit, told, group, first), None),
-            _ => self.pieces(limit, told),
+            Layout::Groups { group, first } => (self.groups(limit, forecast, group, first), None),
+            _ => self.pieces(limit, forecast),
         };
         let start = self.position;
         let spans = self.within(start..end.min(self.end));
@@ -252,20 +226,24 @@ impl Windows {
 
     /// Returns the end of the next window: of as many whole groups as fit, or of some free extents
     /// of one that costs too much.
-    fn groups(&self, limit: Limit, told: &mut dyn Forecast, group: u64, first: u64) -> u64 {
+    fn groups(&self, limit: Limit, forecast: &mut Forecast<'_>, group: u64, first: u64) -> u64 {
         let within = self.position.saturating_sub(first) / group;
         let mut end = first + (within + 1) * group;
         let paced = limit.bytes < u64::MAX;
-        let found = paced.then(|| self.free(self.position..end, told)).flatten();
+        let found = paced
+            .then(|| self.free(self.position..end, forecast))
+            .flatten();
         let Some((mut extents, mut bytes)) = found else {
             // As many groups as were well last time.
             return end + (self.span_for(limit) / group).saturating_sub(1) * group;
         };
         if extents > FEW && self.is_dear(extents, bytes, DEAR * limit.seconds) {
-            return self.foreseen(limit, end, told).map_or(end, |part| part.0);
+            return self
+                .foreseen(limit, end, forecast)
+                .map_or(end, |part| part.0);
         }
         while end < self.end && end - self.position < LONGEST {
-            let Some((more, of)) = self.free(end..end + group, told) else {
+            let Some((more, of)) = self.free(end..end + group, forecast) else {
                 break;
             };
             (extents, bytes) = (extents + more, bytes + of);
@@ -286,7 +264,7 @@ impl Windows {
 
     /// Returns the end of the next window, within a boundary, and the bytes that it holds. It
     /// depends on the free extents or, where they aren't known, on the last windows.
-    fn pieces(&self, limit: Limit, told: &mut dyn Forecast) -> (u64, Option<u64>) {
+    fn pieces(&self, limit: Limit, forecast: &mut Forecast<'_>) -> (u64, Option<u64>) {
         let boundary = match &self.layout {
             Layout::Allocation { group } => (self.position / group + 1) * group,
             // A chunk that a range doesn't begin with is passed over (Linux 6.12
@@ -301,9 +279,9 @@ impl Windows {
             let longest = if self.whole { u64::MAX } else { LONGEST };
             let end = self.position.saturating_add(longest).min(boundary);
             let within = self.position..end.min(self.asked.end);
-            return (end, self.free(within, told).map(|free| free.1));
+            return (end, self.free(within, forecast).map(|free| free.1));
         }
-        if let Some((end, holds)) = self.foreseen(limit, boundary, told) {
+        if let Some((end, holds)) = self.foreseen(limit, boundary, forecast) {
             return (end, Some(holds));
         }
         if self.whole {
@@ -316,10 +294,10 @@ impl Windows {
 
     /// Returns how many free extents the kernel discards in a range, and their bytes; `None` where
     /// that isn't known.
-    fn free(&self, range: Range<u64>, told: &mut dyn Forecast) -> Option<(u64, u64)> {
+    fn free(&self, range: Range<u64>, forecast: &mut Forecast<'_>) -> Option<(u64, u64)> {
         let (mut extents, mut bytes, mut at) = (0, 0, range.start);
         while at < range.end {
-            let extent = match told.behind(at) {
+            let extent = match forecast(at) {
                 NextFree::Unknown => return None,
                 NextFree::Nothing => break,
                 NextFree::Extent(extent) => extent,
@@ -338,14 +316,19 @@ impl Windows {
 
     /// Returns the end and the bytes of as many free extents as are allowed, or of a part of one
     /// that is longer. `None` where the free extents aren't known.
-    fn foreseen(&self, limit: Limit, boundary: u64, told: &mut dyn Forecast) -> Option<(u64, u64)> {
+    fn foreseen(
+        &self,
+        limit: Limit,
+        boundary: u64,
+        forecast: &mut Forecast<'_>,
+    ) -> Option<(u64, u64)> {
         let boundary = boundary.min(self.asked.end);
         let unseen = limit.bytes.saturating_mul(self.unseen).min(UNSEEN);
         let allowed = limit.bytes.max(unseen);
         let (mut bytes, mut extents) = (0, 0);
         let mut at = self.position;
         loop {
-            let extent = match told.behind(at) {
+            let extent = match forecast(at) {
                 NextFree::Unknown => return None,
                 NextFree::Nothing => return Some((boundary, bytes)),
                 NextFree::Extent(extent) => extent,

@@ -1,21 +1,20 @@
 //! Reports a removal to the user, and asks the user's questions.
 
 use std::ffi::CStr;
-use std::ops::ControlFlow;
+use std::fmt::Display;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 
 use rustix::fs::{FileType, Stat};
 
+use crate::event::{Event, Listener, Problem, Progress, Question, Reply, Reporter};
 use crate::rm::Asking;
 use crate::rm::survey::is_protected;
-use crate::rm::talk::{Problem, Question, Talk};
-use crate::watch::{Beat, tick};
-use crate::{Progress, ReclaimError, Watch};
+use crate::{ReclaimError, Result};
 
-/// Counts and reports names, asks questions, and passes on the progress of all reclaimers.
+/// Counts and reports names, asks questions, and passes on the progress of all volumes.
 pub(in crate::rm) struct Dialogue<'a> {
-    pub(in crate::rm) talk: &'a mut dyn Talk,
+    listener: &'a mut Listener<'a>,
     pub(super) asking: Asking,
     /// Names removed.
     pub(super) names: u64,
@@ -23,20 +22,20 @@ pub(in crate::rm) struct Dialogue<'a> {
     pub(super) failures: u64,
     /// It was reported that space runs low.
     urgent: bool,
-    beat: Beat,
-    /// The last progress of a reclaimer.
+    reporter: Reporter,
+    /// The last progress of a volume.
     progress: Progress,
 }
 
 impl<'a> Dialogue<'a> {
-    pub(super) fn new(talk: &'a mut dyn Talk, asking: Asking) -> Dialogue<'a> {
+    pub(super) fn new(listener: &'a mut Listener<'a>, asking: Asking) -> Dialogue<'a> {
         Dialogue {
-            talk,
+            listener,
             asking,
             names: 0,
             failures: 0,
             urgent: false,
-            beat: Beat::default(),
+            reporter: Reporter::default(),
             progress: Progress::default(),
         }
     }
@@ -52,31 +51,31 @@ impl<'a> Dialogue<'a> {
     ///
     /// # Errors
     /// If the user stops it.
-    pub(super) fn step(&mut self) -> Result<(), ReclaimError> {
+    pub(super) fn step(&mut self) -> Result<()> {
         let progress = self.so_far();
-        self.beat.tick(self.talk, &progress)
+        self.reporter.report(self.listener, progress)
     }
 
     /// Asks. The user may also stop it instead.
-    pub(super) fn ask(
-        &mut self,
-        path: &Path,
-        what: Question,
-        protected: bool,
-    ) -> Result<bool, ReclaimError> {
-        let yes = self.talk.ask(path, what, protected);
-        let progress = self.so_far();
-        tick(self.talk, &progress).map(|()| yes)
+    pub(super) fn ask(&mut self, path: &Path, what: Question, protected: bool) -> Result<bool> {
+        match (self.listener)(Event::Question {
+            path,
+            what,
+            protected,
+        }) {
+            Reply::Stop => Err(ReclaimError::Interrupted),
+            reply => Ok(reply == Reply::Yes),
+        }
     }
 
     /// Returns whether a name may be removed, and asks if necessary.
-    pub(super) fn asked(
+    pub(super) fn may_remove(
         &mut self,
         at: BorrowedFd<'_>,
         name: &CStr,
         path: &Path,
         stat: &Stat,
-    ) -> Result<bool, ReclaimError> {
+    ) -> Result<bool> {
         let kind = FileType::from_raw_mode(stat.st_mode);
         let protected =
             self.asking != Asking::Never && kind != FileType::Symlink && is_protected(at, name);
@@ -100,24 +99,30 @@ impl<'a> Dialogue<'a> {
 
     pub(super) fn gone(&mut self, path: &Path, directory: bool) {
         self.names += 1;
-        self.talk.removed(path, directory);
+        (self.listener)(Event::Removed { path, directory });
     }
 
     pub(super) fn stays(&mut self, path: &Path, problem: &Problem) {
         self.failures += 1;
-        self.talk.failed(path, problem);
+        (self.listener)(Event::Failed(path, problem));
     }
-}
 
-impl Watch for Dialogue<'_> {
-    fn tick(&mut self, progress: &Progress) -> ControlFlow<()> {
+    pub(in crate::rm) fn note(&mut self, sentence: &dyn Display) {
+        (self.listener)(Event::Note(sentence));
+    }
+
+    /// Passes on an event of a throttle. The progress of one becomes that of the removal.
+    pub(in crate::rm) fn hear(&mut self, event: Event<'_>) -> Reply {
+        let Event::Progress(progress) = event else {
+            return (self.listener)(event);
+        };
         if progress.urgent && !std::mem::replace(&mut self.urgent, true) {
-            self.talk.note(
-                "little space is free: it goes faster now, whatever other I/O loses, until there is more",
+            self.note(
+                &"little space is free: it goes faster now, whatever other I/O loses, until there is more",
             );
         }
-        self.progress = *progress;
+        self.progress = progress;
         let progress = self.so_far();
-        self.talk.tick(&progress)
+        (self.listener)(Event::Progress(progress))
     }
 }

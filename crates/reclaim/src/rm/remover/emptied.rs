@@ -10,13 +10,13 @@ use rustix::io::Errno;
 
 use super::Remover;
 use super::small::named;
-use crate::ReclaimError;
+use crate::event::Problem;
 use crate::rm::large::{self, Place, Refused};
 use crate::rm::on_disk::ExpectedDiscards;
 use crate::rm::spared::Why;
-use crate::rm::talk::Problem;
 use crate::rm::trash::Trash;
 use crate::rm::tree::At;
+use crate::{ReclaimError, Result};
 
 impl Remover<'_> {
     /// Empties a large file, and removes its name.
@@ -26,7 +26,7 @@ impl Remover<'_> {
         name: &CStr,
         path: &Path,
         trash: Option<&Trash>,
-    ) -> Result<bool, ReclaimError> {
+    ) -> Result<bool> {
         let place = match large::place(at, name, trash.map(Trash::directory)) {
             Ok(place) => place,
             Err(Errno::NOENT) => return Ok(true),
@@ -60,13 +60,7 @@ impl Remover<'_> {
     }
 
     /// Empties a file under its name, which is removed last.
-    fn emptied(
-        &mut self,
-        at: At<'_>,
-        place: &Place<'_>,
-        path: &Path,
-        file: File,
-    ) -> Result<bool, ReclaimError> {
+    fn emptied(&mut self, at: At<'_>, place: &Place<'_>, path: &Path, file: File) -> Result<bool> {
         self.begun = true;
         let problem = match self.empty(at.device, &file) {
             Ok(()) => {
@@ -103,7 +97,7 @@ impl Remover<'_> {
         place: &Place<'_>,
         path: &Path,
         file: File,
-    ) -> Result<bool, ReclaimError> {
+    ) -> Result<bool> {
         if !self.unlink(place.at, &place.name, path)? {
             return Ok(false);
         }
@@ -123,13 +117,13 @@ impl Remover<'_> {
         if emptied.is_err() {
             let name = units::names::quoted(path);
             let what = format!("what was left of {name} went all at once");
-            self.dialogue.talk.note(&what);
+            self.dialogue.note(&what);
         }
         emptied.map(|()| true)
     }
 
     /// Closes a file without a name that isn't emptied, when the pacer allows what that frees.
-    fn closed(&mut self, device: u64, file: File, why: Why) -> Result<(), ReclaimError> {
+    fn closed(&mut self, device: u64, file: File, why: Why) -> Result<()> {
         let why = self.with_process(why, rustix::fs::fstat(&file).ok());
         let bytes = allocated(&file);
         let frees = if why.stays() { 0 } else { bytes };
@@ -147,7 +141,7 @@ impl Remover<'_> {
         place: &Place<'_>,
         path: &Path,
         refused: Refused,
-    ) -> Result<bool, ReclaimError> {
+    ) -> Result<bool> {
         let names = self.names();
         let gone = match &refused.why {
             Some(why) if !why.stays() => {
@@ -180,9 +174,11 @@ impl Remover<'_> {
         }
     }
 
-    fn empty(&mut self, device: u64, file: &File) -> Result<(), ReclaimError> {
-        match self.systems.of(device) {
-            Some(reclaimer) => reclaimer.empty(file, &mut self.dialogue),
+    fn empty(&mut self, device: u64, file: &File) -> Result<()> {
+        match self.volumes.of(device) {
+            Some(volume) => volume
+                .empty(file, &mut |event| self.dialogue.hear(event))
+                .map(drop),
             None => Ok(()),
         }
     }

@@ -7,13 +7,13 @@ use rustix::fs::AtFlags;
 use rustix::io::Errno;
 
 use super::Remover;
-use super::paced_systems::Paced;
-use crate::ReclaimError;
+use crate::Result;
+use crate::event::{Problem, Question};
 use crate::rm::Asking;
 use crate::rm::survey::is_protected;
-use crate::rm::talk::{Problem, Question};
 use crate::rm::trash::Trash;
 use crate::rm::tree::{At, Enter, Entry, Kind, Left, Trail, Visit};
+use crate::rm::volumes::Paced;
 
 /// The remover on its way through a tree.
 pub(super) struct InTree<'r, 'a> {
@@ -22,10 +22,12 @@ pub(super) struct InTree<'r, 'a> {
 }
 
 impl Visit for InTree<'_, '_> {
-    fn enter(&mut self, at: At<'_>, trail: &Trail) -> Result<Enter, ReclaimError> {
+    fn enter(&mut self, at: At<'_>, trail: &Trail) -> Result<Enter> {
         let remover = &mut *self.remover;
         remover.dialogue.step()?;
-        remover.systems.note_full_speed(at, &mut remover.dialogue);
+        remover
+            .volumes
+            .note_full_speed(at, &mut |event| remover.dialogue.hear(event));
         let protected = remover.dialogue.asking != Asking::Never && is_protected(at.fd, c".");
         let ask = match remover.dialogue.asking {
             Asking::Never => false,
@@ -42,12 +44,12 @@ impl Visit for InTree<'_, '_> {
         Ok(Enter::Yes)
     }
 
-    fn name(&mut self, at: At<'_>, entry: Entry<'_>, trail: &Trail) -> Result<bool, ReclaimError> {
+    fn name(&mut self, at: At<'_>, entry: Entry<'_>, trail: &Trail) -> Result<bool> {
         let remover = &mut *self.remover;
         remover.dialogue.step()?;
         let holds_space = entry.kind != Kind::Other;
         if remover.dialogue.asking == Asking::Never
-            && !(holds_space && remover.systems.paced(at) != Paced::Nothing)
+            && !(holds_space && remover.volumes.paced(at) != Paced::Nothing)
         {
             // As little as possible for each name: this is what a million files wait for.
             return match rustix::fs::unlinkat(at.fd, entry.name, AtFlags::empty()) {
@@ -59,29 +61,11 @@ impl Visit for InTree<'_, '_> {
                 Err(errno) => remover.stays(&trail.of(entry.name), Problem::System(errno)),
             };
         }
-        let stat = match rustix::fs::statat(at.fd, entry.name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(stat) => stat,
-            Err(Errno::NOENT) => return Ok(true),
-            Err(errno) => {
-                return remover.stays(&trail.of(entry.name), Problem::System(errno));
-            }
-        };
-        if remover.dialogue.asking != Asking::Never {
-            let path = trail.of(entry.name);
-            if !remover.dialogue.asked(at.fd, entry.name, &path, &stat)? {
-                return Ok(false);
-            }
-        }
         let path = trail.of(entry.name);
-        remover.paced(at, entry.name, &path, &stat, self.trash)
+        remover.name(at, entry.name, &path, self.trash)
     }
 
-    fn leave(
-        &mut self,
-        parent: BorrowedFd<'_>,
-        name: &CStr,
-        trail: &Trail,
-    ) -> Result<Left, ReclaimError> {
+    fn leave(&mut self, parent: BorrowedFd<'_>, name: &CStr, trail: &Trail) -> Result<Left> {
         let remover = &mut *self.remover;
         let what = Question::Remove("directory");
         // One that may not be written to was asked about before anything in it.
@@ -100,7 +84,7 @@ impl Visit for InTree<'_, '_> {
         name: &CStr,
         trail: &Trail,
         errno: Errno,
-    ) -> Result<bool, ReclaimError> {
+    ) -> Result<bool> {
         let remover = &mut *self.remover;
         if let (Errno::ACCESS, Some(parent)) = (errno, parent) {
             let protected = remover.dialogue.asking != Asking::Never && is_protected(parent, name);

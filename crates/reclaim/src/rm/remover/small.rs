@@ -1,7 +1,7 @@
 //! Removes files whole: small ones, and larger ones where they fit into a piece.
 //!
 //! A deletion of many of them is as fast as its cheapest step. So a small file costs one `stat` for
-//! its size and one `unlink`. The reclaimer grants pieces that many files share, and commits once
+//! its size and one `unlink`. The volume grants pieces that many files share, and commits once
 //! for each piece.
 
 use std::ffi::{CStr, OsStr};
@@ -10,18 +10,17 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{AtFlags, Stat};
-use rustix::io::Errno;
+use rustix::fs::Stat;
 
 use super::Remover;
-use super::paced_systems::Current;
-use crate::ReclaimError;
+use crate::Result;
+use crate::event::Problem;
 use crate::rm::arguments::Argument;
 use crate::rm::lost;
 use crate::rm::on_disk::ExpectedDiscards;
 use crate::rm::spared::Why;
-use crate::rm::talk::Problem;
 use crate::rm::tree::At;
+use crate::rm::volumes::Current;
 
 /// Files that are removed whole are looked at for mounts this far apart at least.
 const LOOKS_APART: Duration = Duration::from_secs(1);
@@ -32,7 +31,7 @@ impl Remover<'_> {
         &mut self,
         parent: BorrowedFd<'_>,
         files: &[&Argument],
-    ) -> Result<(), ReclaimError> {
+    ) -> Result<()> {
         let Some(first) = files.first() else {
             return Ok(());
         };
@@ -41,11 +40,7 @@ impl Remover<'_> {
             .map_err(|error| lost::explained(error, parent, &first.path))
     }
 
-    fn remove_all_files(
-        &mut self,
-        parent: BorrowedFd<'_>,
-        files: &[&Argument],
-    ) -> Result<(), ReclaimError> {
+    fn remove_all_files(&mut self, parent: BorrowedFd<'_>, files: &[&Argument]) -> Result<()> {
         let at = match At::of(parent) {
             Ok(at) => at,
             Err(errno) => {
@@ -57,17 +52,7 @@ impl Remover<'_> {
         };
         for file in files {
             self.dialogue.step()?;
-            let stat = match rustix::fs::statat(parent, &*file.name, AtFlags::SYMLINK_NOFOLLOW) {
-                Ok(stat) => stat,
-                Err(Errno::NOENT) => continue,
-                Err(errno) => {
-                    self.stays(&file.path, Problem::System(errno))?;
-                    continue;
-                }
-            };
-            if self.dialogue.asked(parent, &file.name, &file.path, &stat)? {
-                self.paced(at, &file.name, &file.path, &stat, None)?;
-            }
+            self.name(at, &file.name, &file.path, None)?;
         }
         Ok(())
     }
@@ -80,7 +65,7 @@ impl Remover<'_> {
         name: &CStr,
         stat: &Stat,
         expected: ExpectedDiscards,
-    ) -> Result<bool, ReclaimError> {
+    ) -> Result<bool> {
         let ExpectedDiscards::Now(bytes) = expected else {
             return Ok(false);
         };
@@ -92,8 +77,8 @@ impl Remover<'_> {
                 return Ok(false);
             }
         }
-        match self.systems.of(at.device) {
-            Some(reclaimer) => reclaimer.fits(bytes, &mut self.dialogue),
+        match self.volumes.of(at.device) {
+            Some(volume) => volume.fits(bytes, &mut |event| self.dialogue.hear(event)),
             None => Ok(true),
         }
     }
@@ -105,7 +90,7 @@ impl Remover<'_> {
         name: &CStr,
         path: &Path,
         expected: ExpectedDiscards,
-    ) -> Result<bool, ReclaimError> {
+    ) -> Result<bool> {
         let bytes = expected.now();
         self.allow(at.device, bytes)?;
         let names = self.names();
@@ -121,17 +106,17 @@ impl Remover<'_> {
     }
 
     /// Waits until so many bytes may be freed at once.
-    pub(super) fn allow(&mut self, device: u64, bytes: u64) -> Result<(), ReclaimError> {
-        match self.systems.of(device) {
-            Some(reclaimer) => reclaimer.allow(bytes, &mut self.dialogue),
+    pub(super) fn allow(&mut self, device: u64, bytes: u64) -> Result<()> {
+        match self.volumes.of(device) {
+            Some(volume) => volume.allow(bytes, &mut |event| self.dialogue.hear(event)),
             None => Ok(()),
         }
     }
 
-    /// Reports to the reclaimer that so many bytes were freed.
+    /// Reports to the volume that so many bytes were freed.
     pub(super) fn freed(&mut self, device: u64, bytes: u64) {
-        if let Some(reclaimer) = self.systems.of(device) {
-            reclaimer.freed(bytes);
+        if let Some(volume) = self.volumes.of(device) {
+            volume.freed(bytes);
         }
     }
 }

@@ -4,13 +4,12 @@
 //! before anything is renamed, and it never changes. Whether an entry is done shows in the trash:
 //! the entry is there or not.
 
-use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
@@ -87,12 +86,6 @@ impl From<&[u8]> for Bytes {
     }
 }
 
-/// All of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Journal {
-    pub(super) entries: Vec<Entry>,
-}
-
 /// Why there is no journal to read.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Unreadable {
@@ -102,59 +95,49 @@ pub(super) enum Unreadable {
     Other(String),
 }
 
-impl Journal {
-    pub(super) fn new(entries: &[Entry]) -> Journal {
-        Journal {
-            entries: entries.to_vec(),
-        }
-    }
-
-    fn to_text(&self) -> Result<Vec<u8>, serde_json::Error> {
-        let head = Head {
-            format: FORMAT.to_owned(),
-            entries: self.entries.len(),
-        };
-        let mut text = serde_json::to_vec(&head)?;
-        for entry in &self.entries {
-            text.push(b'\n');
-            serde_json::to_writer(&mut text, entry)?;
-        }
+fn to_text(entries: &[Entry]) -> Result<Vec<u8>, serde_json::Error> {
+    let head = Head {
+        format: FORMAT.to_owned(),
+        entries: entries.len(),
+    };
+    let mut text = serde_json::to_vec(&head)?;
+    for entry in entries {
         text.push(b'\n');
-        Ok(text)
+        serde_json::to_writer(&mut text, entry)?;
     }
+    text.push(b'\n');
+    Ok(text)
+}
 
-    fn parse(text: &str) -> Result<Journal, Unreadable> {
-        let other = |why: &str| Unreadable::Other(why.to_owned());
-        let mut lines = text.lines();
-        let head: Head = lines
-            .next()
-            .and_then(|line| serde_json::from_str(line).ok())
-            .filter(|head: &Head| head.format == FORMAT)
-            .ok_or_else(|| other("its journal doesn't have our form"))?;
-        let entries: Vec<Entry> = lines
-            .map(serde_json::from_str)
-            .collect::<Result<_, _>>()
-            .map_err(|_| other("its journal is damaged"))?;
-        if entries.len() != head.entries {
-            return Err(other("its journal is cut short"));
-        }
-        // We write 1, 2, 3 …, and names that a directory can have: anything else could
-        // lead out of the trash's parent.
-        let ours = |(number, entry): (u32, &Entry)| entry.number == number && entry.is_a_name();
-        if !(1..).zip(&entries).all(ours) {
-            return Err(other("its journal names what no directory holds"));
-        }
-        Ok(Journal { entries })
+fn parse(text: &str) -> Result<Vec<Entry>, Unreadable> {
+    let other = |why: &str| Unreadable::Other(why.to_owned());
+    let mut lines = text.lines();
+    let head: Head = lines
+        .next()
+        .and_then(|line| serde_json::from_str(line).ok())
+        .filter(|head: &Head| head.format == FORMAT)
+        .ok_or_else(|| other("its journal doesn't have our form"))?;
+    let entries: Vec<Entry> = lines
+        .map(serde_json::from_str)
+        .collect::<Result<_, _>>()
+        .map_err(|_| other("its journal is damaged"))?;
+    if entries.len() != head.entries {
+        return Err(other("its journal is cut short"));
     }
+    // We write 1, 2, 3 …, and names that a directory can have: anything else could
+    // lead out of the trash's parent.
+    let ours = |(number, entry): (u32, &Entry)| entry.number == number && entry.is_a_name();
+    if !(1..).zip(&entries).all(ours) {
+        return Err(other("its journal names what no directory holds"));
+    }
+    Ok(entries)
 }
 
 /// Writes it under its name, whole, and waits until it is on the disk.
-pub(super) fn write(directory: BorrowedFd<'_>, name: &str, journal: &Journal) -> Result<(), Errno> {
+pub(super) fn write(directory: BorrowedFd<'_>, name: &str, entries: &[Entry]) -> Result<(), Errno> {
     let as_errno = |error: std::io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO);
-    let text = journal.to_text().map_err(|_| Errno::INVAL)?;
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let mode = Mode::RUSR | Mode::WUSR;
-    let mut file = File::from(rustix::fs::openat(directory, NEW, flags, mode)?);
+    let text = to_text(entries).map_err(|_| Errno::INVAL)?;
+    let mut file = crate::directory::make(directory, NEW, OFlags::EXCL)?;
     file.write_all(&text).map_err(as_errno)?;
     rustix::fs::fsync(&file)?;
     super::rename_new(directory, NEW, directory, name)?;
@@ -163,10 +146,9 @@ pub(super) fn write(directory: BorrowedFd<'_>, name: &str, journal: &Journal) ->
 }
 
 /// Reads it.
-pub(super) fn read(directory: BorrowedFd<'_>, name: &str) -> Result<Journal, Unreadable> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = match rustix::fs::openat(directory, name, flags, Mode::empty()) {
-        Ok(fd) => File::from(fd),
+pub(super) fn read(directory: BorrowedFd<'_>, name: &str) -> Result<Vec<Entry>, Unreadable> {
+    let file = match crate::directory::open(directory, name) {
+        Ok(file) => file,
         Err(Errno::NOENT) => return Err(Unreadable::Missing),
         Err(errno) => {
             let why = format!("its journal can't be opened: {}", crate::words::of(errno));
@@ -185,7 +167,7 @@ pub(super) fn read(directory: BorrowedFd<'_>, name: &str) -> Result<Journal, Unr
                 crate::words::of_io(&error)
             ))
         })?;
-    Journal::parse(&text)
+    parse(&text)
 }
 
 #[cfg(test)]
@@ -206,37 +188,27 @@ mod tests {
 
     #[test]
     fn a_journal_that_is_damaged_is_none() {
-        let whole = Journal::new(&[entry(1, b"a"), entry(2, b"b\xff\n")]);
-        let text = String::from_utf8(whole.to_text().unwrap()).unwrap();
-        assert_eq!(Journal::parse(&text), Ok(whole));
+        let whole = vec![entry(1, b"a"), entry(2, b"b\xff\n")];
+        let text = String::from_utf8(to_text(&whole).unwrap()).unwrap();
+        assert_eq!(parse(&text), Ok(whole));
         for wrong in [
             "",
             "{}",
             &text[..text.len() - 3],
             &text.replace("trash/1", "trash/9"),
         ] {
-            assert!(Journal::parse(wrong).is_err(), "{wrong}");
+            assert!(parse(wrong).is_err(), "{wrong}");
         }
         for name in ["", ".", "..", "../b", "/etc/passwd", "a\0b"] {
-            let hostile = Journal::new(&[entry(1, name.as_bytes())])
-                .to_text()
-                .unwrap();
-            assert!(
-                Journal::parse(str::from_utf8(&hostile).unwrap()).is_err(),
-                "{name}"
-            );
+            let hostile = to_text(&[entry(1, name.as_bytes())]).unwrap();
+            assert!(parse(str::from_utf8(&hostile).unwrap()).is_err(), "{name}");
         }
         for numbers in [[1, 1], [2, 1], [0, 1]] {
-            let odd = Journal::new(&numbers.map(|n| entry(n, b"a")))
-                .to_text()
-                .unwrap();
-            assert!(
-                Journal::parse(str::from_utf8(&odd).unwrap()).is_err(),
-                "{numbers:?}"
-            );
+            let odd = to_text(&numbers.map(|n| entry(n, b"a"))).unwrap();
+            assert!(parse(str::from_utf8(&odd).unwrap()).is_err(), "{numbers:?}");
         }
         let first_two: String = text.lines().take(2).map(|l| format!("{l}\n")).collect();
-        assert!(Journal::parse(&first_two).is_err());
+        assert!(parse(&first_two).is_err());
     }
 
     proptest! {
@@ -244,11 +216,11 @@ mod tests {
         fn any_name_survives(mut name in proptest::collection::vec(1u8.., 3..60)) {
             name.iter_mut().for_each(|byte| if *byte == b'/' { *byte = b'-' });
             let directory = tempfile::tempdir().unwrap();
-            let open = File::open(directory.path()).unwrap();
-            let journal = Journal::new(&[entry(1, &name)]);
+            let open = std::fs::File::open(directory.path()).unwrap();
+            let journal = vec![entry(1, &name)];
             write(open.as_fd(), "journal", &journal).unwrap();
             let read = read(open.as_fd(), "journal").unwrap();
-            prop_assert_eq!(read.entries[0].name.as_bytes(), &name[..]);
+            prop_assert_eq!(read[0].name.as_bytes(), &name[..]);
             prop_assert_eq!(read, journal);
         }
     }

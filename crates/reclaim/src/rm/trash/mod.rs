@@ -12,8 +12,8 @@
 //!   rename, and that couldn't have its name back. No journal lists it, and no resume removes it.
 
 pub(crate) mod journal;
+pub(crate) mod pauses;
 pub(crate) mod remember;
-pub(crate) mod rests;
 
 use std::ffi::CString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -21,13 +21,14 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use linux::owner::{Found, Held};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, Stat};
+use rustix::fs::{AtFlags, FileType, RenameFlags, Stat};
 use rustix::io::Errno;
 use rustix::path::Arg;
 
-use crate::watch::{Progress, Unwatched};
-use journal::{Entry, Journal};
-use rests::Rests;
+use crate::directory;
+use crate::event::{Progress, silent};
+use journal::Entry;
+use pauses::Pauses;
 
 /// A trash's name begins so; eight letters and digits follow.
 pub(crate) const PREFIX: &str = ".trimbench-trash-";
@@ -76,15 +77,14 @@ impl Trash {
             entries,
             link: None,
         };
-        let journal = Journal::new(&trash.entries);
-        let written = journal::write(trash.directory(), JOURNAL, &journal);
+        let written = journal::write(trash.directory(), JOURNAL, &trash.entries);
         match written.and_then(|()| trash.keep_owner()) {
             Ok(()) => Ok(Trash {
                 link: remember::remember(&trash.parent, trash.directory(), trash.held.name()),
                 ..trash
             }),
             Err(errno) => {
-                trash.close(&mut Rests::new(Progress::default(), &mut Unwatched));
+                trash.close(&mut Pauses::new(Progress::default(), &mut silent));
                 Err(Unusable(crate::words::of(errno)))
             }
         }
@@ -93,9 +93,7 @@ impl Trash {
     /// Waits until the owner file is on the disk. Without it nobody could resume this trash after a
     /// power failure.
     fn keep_owner(&self) -> Result<(), Errno> {
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let owner = rustix::fs::openat(self.directory(), OWNER, flags, Mode::empty())?;
-        rustix::fs::fsync(owner)
+        rustix::fs::fsync(directory::open(self.directory(), OWNER)?)
     }
 
     /// Opens a trash that an earlier process left, to resume it. Returns `None` where it no longer
@@ -118,7 +116,7 @@ impl Trash {
             }
         };
         let entries = match journal::read(held.directory(), JOURNAL) {
-            Ok(journal) => journal.entries,
+            Ok(entries) => entries,
             // Killed before the journal was whole: then nothing was renamed yet.
             Err(journal::Unreadable::Missing) => Vec::new(),
             Err(journal::Unreadable::Other(why)) => return Err(Unusable(why)),
@@ -152,7 +150,7 @@ impl Trash {
     ///
     /// # Errors
     /// The error of the rename.
-    pub(crate) fn take(&self, number: u32, from: &std::ffi::CStr) -> Result<(), Errno> {
+    pub(crate) fn rename_in(&self, number: u32, from: &std::ffi::CStr) -> Result<(), Errno> {
         rename_new(
             self.parent.as_fd(),
             from,
@@ -171,12 +169,8 @@ impl Trash {
         if orders {
             return;
         }
-        // The parent may be open as a path alone.
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        for directory in [self.directory(), self.parent.as_fd()] {
-            if let Ok(open) = rustix::fs::openat(directory, c".", flags, Mode::empty()) {
-                let _ = rustix::fs::fsync(open);
-            }
+        for changed in [self.directory(), self.parent.as_fd()] {
+            let _ = directory::reopen(changed).and_then(rustix::fs::fsync);
         }
     }
 
@@ -213,14 +207,12 @@ impl Trash {
 
     /// Returns whether the trash contains this name.
     pub(crate) fn has(&self, name: &std::ffi::CStr) -> bool {
-        let flags = AtFlags::SYMLINK_NOFOLLOW;
-        rustix::fs::statat(self.directory(), name, flags).is_ok()
+        directory::has(self.directory(), name)
     }
 
     /// Whether there is something where an entry was.
     pub(crate) fn has_stayed(&self, entry: &Entry) -> bool {
-        let flags = AtFlags::SYMLINK_NOFOLLOW;
-        rustix::fs::statat(&*self.parent, entry.name.as_bytes(), flags).is_ok()
+        directory::has(&*self.parent, entry.name.as_bytes())
     }
 
     /// Removes the journal, the owner file and the directory if nothing else is in it. Returns
@@ -228,7 +220,7 @@ impl Trash {
     ///
     /// Each of them frees a block, whose discard can take a slow drive as long as a large one. So
     /// they are removed one by one, with a pause after each.
-    pub(crate) fn close(mut self, rests: &mut Rests<'_>) -> bool {
+    pub(crate) fn close(mut self, pauses: &mut Pauses<'_>) -> bool {
         if !self.is_gone()
             && let Some(to_be_removed) = self.others()
         {
@@ -239,18 +231,18 @@ impl Trash {
             return !to_be_removed;
         }
         // What was freed before this isn't committed either.
-        rests.after(self.directory());
+        pauses.after(self.directory());
         for name in [JOURNAL, journal::NEW] {
-            let _ = rustix::fs::unlinkat(self.directory(), name, AtFlags::empty());
+            directory::remove(self.directory(), name);
         }
-        rests.after(self.directory());
+        pauses.after(self.directory());
         if self.held.disown().is_ok() {
-            rests.after(self.directory());
+            pauses.after(self.directory());
         }
         // An empty directory without an owner file is nobody's: whoever resumes removes it.
         let gone = self.is_gone() || self.held.remove(&self.parent).is_ok();
         // The last discard, too, comes before the end is told.
-        rests.after(&self.parent);
+        pauses.after(&self.parent);
         if gone && let Some(link) = self.link {
             link.forget();
         }

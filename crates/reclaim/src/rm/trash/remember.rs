@@ -15,7 +15,9 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::fs::{Mode, OFlags};
+
+use crate::directory;
 
 /// Separates the trash's name from the identity of its directory.
 const ON: &str = "@";
@@ -43,7 +45,7 @@ impl Link {
     }
 
     pub(crate) fn forget(self) {
-        let _ = rustix::fs::unlinkat(&self.notes, &self.name, AtFlags::empty());
+        directory::remove(&self.notes, &self.name);
     }
 }
 
@@ -69,18 +71,7 @@ impl Noted {
 fn places() -> impl Iterator<Item = PathBuf> {
     let root = rustix::process::geteuid().is_root();
     let system = root.then(|| PathBuf::from("/var/lib/trimbench/trash"));
-    own_place().into_iter().chain(system)
-}
-
-fn own_place() -> Option<PathBuf> {
-    let absolute = |name: &str| {
-        std::env::var_os(name)
-            .map(PathBuf::from)
-            .filter(|path| path.is_absolute())
-    };
-    let state =
-        absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")))?;
-    Some(state.join("trimbench/trash"))
+    directory::of_user("trash").into_iter().chain(system)
 }
 
 /// Notes where a new trash lies; `None` where that isn't possible.
@@ -91,7 +82,7 @@ pub(crate) fn remember(parent: &OwnedFd, trash: BorrowedFd<'_>, name: &str) -> O
     let name = format!("{of}{ON}{}", identity(parent.as_fd())?);
     // One of the same name may say where it lay before.
     let new = format!("{name}{NEW}");
-    let _ = rustix::fs::unlinkat(&notes, &new, AtFlags::empty());
+    directory::remove(&notes, &new);
     rustix::fs::symlinkat(path, &notes, &new).ok()?;
     rustix::fs::renameat(&notes, &new, &notes, &name).ok()?;
     Some(Link {
@@ -165,7 +156,7 @@ fn forget_others(link: &Link, of: &str) {
     for entry in entries.flatten() {
         let other = entry.file_name().to_bytes();
         if other.starts_with(of.as_bytes()) && other != link.name.as_bytes() {
-            let _ = rustix::fs::unlinkat(&link.notes, entry.file_name(), AtFlags::empty());
+            directory::remove(&link.notes, entry.file_name());
         }
     }
 }

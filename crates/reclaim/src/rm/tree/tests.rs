@@ -7,7 +7,7 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::*;
-use crate::ReclaimError;
+use crate::Result;
 
 /// Removes a few names each time a directory is read, as if the others couldn't be found.
 struct Finds {
@@ -22,11 +22,11 @@ struct Finds {
 }
 
 impl Visit for Finds {
-    fn enter(&mut self, _: At<'_>, _: &Trail) -> Result<Enter, ReclaimError> {
+    fn enter(&mut self, _: At<'_>, _: &Trail) -> Result<Enter> {
         Ok(Enter::Yes)
     }
 
-    fn name(&mut self, at: At<'_>, entry: Entry<'_>, _: &Trail) -> Result<bool, ReclaimError> {
+    fn name(&mut self, at: At<'_>, entry: Entry<'_>, _: &Trail) -> Result<bool> {
         self.visited += 1;
         assert!(self.visited < 100, "it looks again and again");
         if self.found < self.each_time {
@@ -37,12 +37,7 @@ impl Visit for Finds {
         Ok(true)
     }
 
-    fn leave(
-        &mut self,
-        parent: BorrowedFd<'_>,
-        name: &CStr,
-        _: &Trail,
-    ) -> Result<Left, ReclaimError> {
+    fn leave(&mut self, parent: BorrowedFd<'_>, name: &CStr, _: &Trail) -> Result<Left> {
         self.found = 0;
         if self.refilled {
             let directory = rustix::fs::openat(parent, name, OFlags::PATH, Mode::empty()).unwrap();
@@ -63,7 +58,7 @@ impl Visit for Finds {
         _: &CStr,
         _: &Trail,
         errno: Errno,
-    ) -> Result<bool, ReclaimError> {
+    ) -> Result<bool> {
         self.failed.push(errno);
         Ok(false)
     }
@@ -123,11 +118,11 @@ struct Notes {
 }
 
 impl Visit for Notes {
-    fn enter(&mut self, _: At<'_>, _: &Trail) -> Result<Enter, ReclaimError> {
+    fn enter(&mut self, _: At<'_>, _: &Trail) -> Result<Enter> {
         Ok(Enter::Yes)
     }
 
-    fn name(&mut self, at: At<'_>, entry: Entry<'_>, trail: &Trail) -> Result<bool, ReclaimError> {
+    fn name(&mut self, at: At<'_>, entry: Entry<'_>, trail: &Trail) -> Result<bool> {
         let path = trail.of(entry.name);
         self.visited.push(path.display().to_string());
         if !self.stay {
@@ -136,23 +131,12 @@ impl Visit for Notes {
         Ok(!self.stay)
     }
 
-    fn leave(
-        &mut self,
-        parent: BorrowedFd<'_>,
-        name: &CStr,
-        _: &Trail,
-    ) -> Result<Left, ReclaimError> {
+    fn leave(&mut self, parent: BorrowedFd<'_>, name: &CStr, _: &Trail) -> Result<Left> {
         rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR).unwrap();
         Ok(Left::Done)
     }
 
-    fn failed(
-        &mut self,
-        _: Option<BorrowedFd<'_>>,
-        _: &CStr,
-        _: &Trail,
-        _: Errno,
-    ) -> Result<bool, ReclaimError> {
+    fn failed(&mut self, _: Option<BorrowedFd<'_>>, _: &CStr, _: &Trail, _: Errno) -> Result<bool> {
         Ok(false)
     }
 

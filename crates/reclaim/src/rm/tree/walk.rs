@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use super::batch::{Batch, Entry, Kind};
 use super::trail::Trail;
-use crate::ReclaimError;
+use crate::{ReclaimError, Result};
 
 /// Directories that are open at a time.
 pub(crate) const MOST_OPEN: usize = 48;
@@ -84,18 +84,13 @@ fn is_private(stat: &rustix::fs::Stat) -> bool {
 /// The actions of a walk. The visitor reports failures with single names; an error ends the walk.
 pub(crate) trait Visit {
     /// A directory, opened, before anything in it.
-    fn enter(&mut self, at: At<'_>, trail: &Trail) -> Result<Enter, ReclaimError>;
+    fn enter(&mut self, at: At<'_>, trail: &Trail) -> Result<Enter>;
     /// Visits a name that isn't a directory, or whose kind is unknown. `Ok(false)`: it stays, and
     /// so do the directories above it.
-    fn name(&mut self, at: At<'_>, entry: Entry<'_>, trail: &Trail) -> Result<bool, ReclaimError>;
+    fn name(&mut self, at: At<'_>, entry: Entry<'_>, trail: &Trail) -> Result<bool>;
     /// Leaves a directory, called `name` in `parent`, after all in it was visited. As far as is
     /// known nothing in it stays.
-    fn leave(
-        &mut self,
-        parent: BorrowedFd<'_>,
-        name: &CStr,
-        trail: &Trail,
-    ) -> Result<Left, ReclaimError>;
+    fn leave(&mut self, parent: BorrowedFd<'_>, name: &CStr, trail: &Trail) -> Result<Left>;
     /// A directory can't be walked. It stays unless this returns `Ok(true)`.
     fn failed(
         &mut self,
@@ -103,7 +98,7 @@ pub(crate) trait Visit {
         name: &CStr,
         trail: &Trail,
         errno: Errno,
-    ) -> Result<bool, ReclaimError>;
+    ) -> Result<bool>;
     /// How many names it has removed so far, those of directories among them.
     fn removed(&self) -> u64;
 }
@@ -145,11 +140,7 @@ struct Level {
 ///
 /// # Errors
 /// The error with which the visitor ends it.
-pub(crate) fn walk(
-    root: &Root<'_>,
-    trail: &mut Trail,
-    visit: &mut dyn Visit,
-) -> Result<bool, ReclaimError> {
+pub(crate) fn walk(root: &Root<'_>, trail: &mut Trail, visit: &mut dyn Visit) -> Result<bool> {
     let mut walk = Walk {
         root,
         trail,
@@ -170,7 +161,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    fn run(&mut self, visit: &mut dyn Visit) -> Result<bool, ReclaimError> {
+    fn run(&mut self, visit: &mut dyn Visit) -> Result<bool> {
         let opened = open(self.root.parent, self.root.name, false);
         let opened = opened.and_then(|fd| Ok((rustix::fs::fstat(&fd)?, fd)));
         let top = match opened {
@@ -219,7 +210,7 @@ impl Walk<'_> {
     }
 
     /// Reads on in the present directory. Returns false at its end.
-    fn refill(&mut self, visit: &mut dyn Visit) -> Result<bool, ReclaimError> {
+    fn refill(&mut self, visit: &mut dyn Visit) -> Result<bool> {
         let Some(level) = self.levels.last_mut() else {
             return Ok(false);
         };
@@ -245,7 +236,7 @@ impl Walk<'_> {
     }
 
     /// Enters a directory of the present one.
-    fn descend(&mut self, name: &CStr, visit: &mut dyn Visit) -> Result<(), ReclaimError> {
+    fn descend(&mut self, name: &CStr, visit: &mut dyn Visit) -> Result<()> {
         let Some(level) = self.levels.last_mut() else {
             return Ok(());
         };
@@ -295,7 +286,7 @@ impl Walk<'_> {
     }
 
     /// Leaves the present directory. Returns `Some` at the top: whether nothing stays.
-    fn leave(&mut self, visit: &mut dyn Visit) -> Result<Option<bool>, ReclaimError> {
+    fn leave(&mut self, visit: &mut dyn Visit) -> Result<Option<bool>> {
         let Some(mut level) = self.levels.pop() else {
             return Ok(Some(true));
         };
@@ -366,7 +357,7 @@ impl Level {
         }
     }
 
-    fn at(&self) -> Result<At<'_>, ReclaimError> {
+    fn at(&self) -> Result<At<'_>> {
         // A level is open when it is made.
         let directory = self.directory.as_ref().ok_or(ReclaimError::Interrupted)?;
         Ok(At::new(directory, self.device, self.private))

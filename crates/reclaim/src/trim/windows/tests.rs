@@ -6,21 +6,31 @@ use super::*;
 const GROUP: u64 = 128 * MIB;
 
 /// Shows no free space beforehand.
-struct Silent;
-
-impl Forecast for Silent {
-    fn behind(&mut self, _: u64) -> NextFree {
-        NextFree::Unknown
-    }
+fn nothing_shown(_: u64) -> NextFree {
+    NextFree::Unknown
 }
 
 /// Shows free extents.
 struct Extents(Vec<Range<u64>>);
 
-impl Forecast for Extents {
-    fn behind(&mut self, position: u64) -> NextFree {
+impl Extents {
+    fn behind(&self, position: u64) -> NextFree {
         let found = self.0.iter().find(|extent| extent.end > position);
         found.map_or(NextFree::Nothing, |extent| NextFree::Extent(extent.clone()))
+    }
+}
+
+impl Windows {
+    fn at_least(self, minimum: u64) -> Windows {
+        Windows { minimum, ..self }
+    }
+
+    fn of_whole_extents(self, whole: bool) -> Windows {
+        Windows { whole, ..self }
+    }
+
+    fn in_blocks(self, block: u64) -> Windows {
+        Windows { block, ..self }
     }
 }
 
@@ -43,7 +53,7 @@ fn ext4(end: u64) -> Windows {
 fn all(mut windows: Windows, limit: Limit, came: WindowResult) -> Vec<Window> {
     let mut found = Vec::new();
     while !windows.is_done() {
-        let window = windows.next(limit, &mut Silent);
+        let window = windows.next(limit, &mut nothing_shown);
         windows.landed(&window, came, limit);
         found.push(window);
         assert!(found.len() < 100_000, "it doesn't end");
@@ -89,7 +99,7 @@ fn full_groups_go_together_and_fragmented_ones_in_whole_extents() {
     // The kernel's list joins free space of neighbouring groups.
     let empty = std::iter::once(10 * GROUP..12 * GROUP);
     let fragmented = (12..100).flat_map(fragments);
-    let mut told = Extents(empty.chain(fragmented).collect());
+    let told = Extents(empty.chain(fragmented).collect());
     let limit = limit(130 * MIB);
     let came = |bytes, discards| WindowResult {
         bytes,
@@ -97,26 +107,26 @@ fn full_groups_go_together_and_fragmented_ones_in_whole_extents() {
         busy: 0.002 * discards as f64,
     };
     // Nothing is known of what a discard takes: one extent is tried alone.
-    let full = windows.next(limit, &mut told);
+    let full = windows.next(limit, &mut |at| told.behind(at));
     assert_eq!(full.length, 11 * GROUP);
     windows.landed(&full, came(GROUP, 1), limit);
-    let next = windows.next(limit, &mut told);
+    let next = windows.next(limit, &mut |at| told.behind(at));
     assert_eq!((next.start, next.length), (11 * GROUP, GROUP));
     windows.landed(&next, came(GROUP, 1), limit);
     // 20 discards at 2 ms each are no more than twice what is allowed.
-    let whole = windows.next(limit, &mut told);
+    let whole = windows.next(limit, &mut |at| told.behind(at));
     assert_eq!(whole.length, GROUP);
     windows.landed(&whole, came(20 * MIB, 20), limit);
     let tight = Limit {
         seconds: 0.010,
         ..limit
     };
-    let part = windows.next(tight, &mut told);
+    let part = windows.next(tight, &mut |at| told.behind(at));
     windows.landed(&part, came(5 * MIB, 5), tight);
     assert_eq!(windows.position(), 13 * GROUP + 32 * MIB, "five extents");
     // What is left of a group goes in parts, too.
     while windows.position() < 14 * GROUP {
-        let window = windows.next(tight, &mut told);
+        let window = windows.next(tight, &mut |at| told.behind(at));
         windows.landed(&window, came(5 * MIB, 5), tight);
     }
     assert_eq!(
@@ -129,14 +139,18 @@ fn full_groups_go_together_and_fragmented_ones_in_whole_extents() {
 #[test]
 fn a_first_group_in_pieces_begins_with_one_extent() {
     let windows = ext4(100 * GROUP);
-    let first = windows.next(limit(MIB), &mut Extents(fragments(0).collect()));
+    let first = windows.next(limit(MIB), &mut |at| {
+        Extents(fragments(0).collect()).behind(at)
+    });
     assert_eq!(first.length, 8 * MIB, "nothing is known of its cost");
 }
 
 #[test]
 fn where_nothing_is_paced_groups_go_together_unseen() {
     let windows = ext4(100 * GROUP);
-    let all = windows.next(limit(u64::MAX), &mut Extents(fragments(0).collect()));
+    let all = windows.next(limit(u64::MAX), &mut |at| {
+        Extents(fragments(0).collect()).behind(at)
+    });
     assert_eq!(all.length, LONGEST);
 }
 
@@ -147,7 +161,7 @@ fn windows_learn_what_they_may_hold() {
     let limit = limit(100 * MIB);
     let mut lengths = Vec::new();
     for busy in [0.0, 0.0, 0.0, 0.0, 0.0, 0.080, 0.020] {
-        let window = windows.next(limit, &mut Silent);
+        let window = windows.next(limit, &mut nothing_shown);
         lengths.push(window.length / MIB);
         let came = WindowResult {
             bytes: 0,
@@ -159,7 +173,7 @@ fn windows_learn_what_they_may_hold() {
     assert_eq!(lengths, [100, 200, 400, 800, 800, 800, 200]);
     // It never crosses a boundary of groups.
     windows.seek(10 * GIB - 5 * MIB);
-    assert_eq!(windows.next(limit, &mut Silent).length, 5 * MIB);
+    assert_eq!(windows.next(limit, &mut nothing_shown).length, 5 * MIB);
 }
 
 #[test]
@@ -169,7 +183,7 @@ fn one_limit_is_no_measure_for_another() {
     // All is free: a window holds what is allowed, however that grows.
     for allowed in [64 << 10, MIB, 8 * MIB, 64 * MIB, 8 * MIB] {
         let limit = limit(allowed);
-        let window = windows.next(limit, &mut Silent);
+        let window = windows.next(limit, &mut nothing_shown);
         assert_eq!(window.length, allowed.max(MIB));
         let came = WindowResult {
             bytes: window.length,
@@ -185,7 +199,7 @@ fn what_is_told_is_neither_cut_nor_heaped_up() {
     let layout = Layout::Allocation { group: 10 * GIB };
     let mut windows = Windows::new(layout, 0..u64::MAX, 20 * GIB);
     let at = |mib: u64, length: u64| mib * MIB..(mib + length) * MIB;
-    let mut told = Extents(vec![
+    let told = Extents(vec![
         at(4, 2),
         at(100, 1),
         at(200, 1),
@@ -196,7 +210,7 @@ fn what_is_told_is_neither_cut_nor_heaped_up() {
     // A part; the rest and two more; a part; the rest; up to the boundary.
     for allowed in [1, 4, 100, 800, 4096] {
         let limit = limit(allowed * MIB);
-        let window = windows.next(limit, &mut told);
+        let window = windows.next(limit, &mut |at| told.behind(at));
         let came = WindowResult {
             bytes: MIB,
             discards: 1,
@@ -206,7 +220,7 @@ fn what_is_told_is_neither_cut_nor_heaped_up() {
         ends.push(windows.position() / MIB);
     }
     assert_eq!(ends, [5, 300, 400, 9000, 10240]);
-    let last = windows.next(limit(4 * GIB), &mut told);
+    let last = windows.next(limit(4 * GIB), &mut |at| told.behind(at));
     assert_eq!(last.length, u64::MAX);
 }
 
@@ -224,10 +238,10 @@ fn what_a_window_holds_is_told_with_it() {
         GIB..2 * GIB,
     ];
     let held = |limit: Limit| {
-        let (mut windows, mut told) = (windows(), Extents(extents.clone()));
+        let (mut windows, told) = (windows(), Extents(extents.clone()));
         let mut held = Vec::new();
         while !windows.is_done() {
-            let window = windows.next(limit, &mut told);
+            let window = windows.next(limit, &mut |at| told.behind(at));
             held.push(window.holds.map(|bytes| bytes / MIB));
             let came = WindowResult {
                 bytes: MIB,
@@ -241,9 +255,9 @@ fn what_a_window_holds_is_told_with_it() {
     // Of the first nothing is known of its cost.
     assert_eq!(held(limit(2 * MIB)), [2, 2, 2, 2, 1].map(Some));
     assert_eq!(held(limit(u64::MAX)), [Some(9)]);
-    let silent = windows().next(limit(MIB), &mut Silent);
+    let silent = windows().next(limit(MIB), &mut nothing_shown);
     assert_eq!(silent.holds, None);
-    let unpaced = windows().next(limit(u64::MAX), &mut Silent);
+    let unpaced = windows().next(limit(u64::MAX), &mut nothing_shown);
     assert_eq!(unpaced.holds, None);
 }
 
@@ -254,18 +268,18 @@ fn what_swallows_discards_is_done_in_ever_longer_windows() {
     let mut windows = Windows::new(layout, 0..u64::MAX, 100 * GIB);
     let small = |i: u64| GIB + 2 * i * MIB..GIB + 2 * i * MIB + 4096;
     let extents = std::iter::once(MIB..GIB);
-    let mut told = Extents(extents.chain((1..400).map(small)).collect());
+    let told = Extents(extents.chain((1..400).map(small)).collect());
     let limit = limit(MIB);
     let mut held = Vec::new();
     while windows.position() < GIB {
-        let window = windows.next(limit, &mut told);
+        let window = windows.next(limit, &mut |at| told.behind(at));
         windows.landed(&window, WindowResult::default(), limit);
         held.push(window.holds.unwrap() / MIB);
     }
     assert_eq!(held[..8], [1, 2, 4, 8, 16, 32, 64, 128]);
     assert_eq!(held.iter().sum::<u64>(), 1023);
     assert!(held.iter().all(|&mib| mib <= 128 + 128 / REST), "{held:?}");
-    let many = windows.next(limit, &mut told);
+    let many = windows.next(limit, &mut |at| told.behind(at));
     assert_eq!(many.holds, Some(128 * 4096));
     // Once something is seen, it is as careful as ever.
     let came = WindowResult {
@@ -274,7 +288,7 @@ fn what_swallows_discards_is_done_in_ever_longer_windows() {
         busy: 1.0,
     };
     windows.landed(&many, came, limit);
-    let next = windows.next(limit, &mut told);
+    let next = windows.next(limit, &mut |at| told.behind(at));
     assert_eq!(next.holds, Some(2 * 4096), "two at 8 ms");
 }
 
@@ -284,13 +298,13 @@ fn an_allocation_group_is_never_asked_for_whole() {
     let mut windows = Windows::new(layout, 0..u64::MAX, 2 * GIB).in_blocks(4096);
     let limit = limit(4 * GIB);
     for start in [0, GIB] {
-        let window = windows.next(limit, &mut Extents(Vec::new()));
+        let window = windows.next(limit, &mut |at| Extents(Vec::new()).behind(at));
         assert_eq!(window.start, start);
         assert_eq!(windows.begins(&window), start + 4096);
         windows.landed(&window, WindowResult::default(), limit);
     }
     let groups = ext4(2 * GROUP);
-    let window = groups.next(limit, &mut Silent);
+    let window = groups.next(limit, &mut nothing_shown);
     assert_eq!(groups.begins(&window), 0);
 }
 
@@ -299,11 +313,11 @@ fn no_part_is_shorter_than_the_minimum() {
     let layout = Layout::Allocation { group: 10 * GIB };
     let windows = Windows::new(layout, 0..u64::MAX, 10 * GIB);
     let mut windows = windows.at_least(4 * MIB);
-    let mut told = Extents(vec![MIB..2 * MIB, 8 * MIB..18 * MIB, 20 * MIB..22 * MIB]);
+    let told = Extents(vec![MIB..2 * MIB, 8 * MIB..18 * MIB, 20 * MIB..22 * MIB]);
     let mut ends = Vec::new();
     while !windows.is_done() {
         let limit = limit(MIB);
-        let window = windows.next(limit, &mut told);
+        let window = windows.next(limit, &mut |at| told.behind(at));
         windows.landed(&window, WindowResult::default(), limit);
         ends.push(windows.position() / MIB);
     }
@@ -321,10 +335,10 @@ fn where_extents_are_discarded_whole_no_window_ends_within_one() {
         5 * GIB..8 * GIB,
     ];
     let found = |limit: Limit| {
-        let (mut windows, mut told) = (windows(), Extents(extents.clone()));
+        let (mut windows, told) = (windows(), Extents(extents.clone()));
         let mut found = Vec::new();
         while !windows.is_done() {
-            let window = windows.next(limit, &mut told);
+            let window = windows.next(limit, &mut |at| told.behind(at));
             windows.landed(&window, WindowResult::default(), limit);
             found.push(window);
         }
@@ -341,7 +355,7 @@ fn where_extents_are_discarded_whole_no_window_ends_within_one() {
     }
     assert_eq!(found(limit(64 * MIB)).len(), 4);
     // Where it isn't told what is free, a group is the least that is whole.
-    let window = windows().next(limit(64 * MIB), &mut Silent);
+    let window = windows().next(limit(64 * MIB), &mut nothing_shown);
     assert_eq!(window.length, 4 * GIB);
 }
 
@@ -366,7 +380,7 @@ fn a_chunk_is_told_from_its_beginning_wherever_it_was_asked_from() {
     let limit = limit(MIB);
     let mut told = Vec::new();
     while !windows.is_done() {
-        let window = windows.next(limit, &mut Silent);
+        let window = windows.next(limit, &mut nothing_shown);
         told.push(windows.begins(&window)..window.start + window.length);
         windows.landed(&window, WindowResult::default(), limit);
     }
@@ -384,7 +398,7 @@ fn no_range_is_shorter_than_a_block() {
             let limit = limit(allowed);
             let mut at = start / block * block;
             while !windows.is_done() {
-                let window = windows.next(limit, &mut Silent);
+                let window = windows.next(limit, &mut nothing_shown);
                 let begins = windows.begins(&window);
                 assert_eq!(begins, at, "a block is left out: {start} {allowed}");
                 at = window.start.saturating_add(window.length);
@@ -395,7 +409,7 @@ fn no_range_is_shorter_than_a_block() {
     }
     let whole = Windows::new(Layout::Whole, 4097..u64::MAX, GIB);
     let whole = whole.in_blocks(4096);
-    let window = whole.next(limit(MIB), &mut Silent);
+    let window = whole.next(limit(MIB), &mut nothing_shown);
     assert_eq!(whole.begins(&window), 4096);
 }
 
@@ -473,7 +487,7 @@ proptest! {
         let limit = Limit { bytes: allowed, seconds };
         let mut sent = Vec::new();
         while !windows.is_done() {
-            let window = windows.next(limit, &mut told);
+            let window = windows.next(limit, &mut |at| told.behind(at));
             let range = windows.begins(&window)..window.start.saturating_add(window.length);
             let mut now = discarded(&free, range, reach);
             now.retain(|extent| extent.end - extent.start >= minimum);
@@ -514,13 +528,13 @@ proptest! {
         let asked = start..start.saturating_add(length);
         let mut windows = Windows::new(layout, asked.clone(), 4 * GIB);
         let limit = limit(allowed);
-        let mut free = Extents((0..30).map(|i| i * (130 << 20)..i * (130 << 20) + (1 << (2 * (i % 14)))).collect());
+        let free = Extents((0..30).map(|i| i * (130 << 20)..i * (130 << 20) + (1 << (2 * (i % 14)))).collect());
         let mut at = start;
         let mut count = 0;
         while !windows.is_done() {
             let window = match kind {
-                4 => windows.next(limit, &mut free),
-                _ => windows.next(limit, &mut Silent),
+                4 => windows.next(limit, &mut |at| free.behind(at)),
+                _ => windows.next(limit, &mut nothing_shown),
             };
             prop_assert_eq!(window.start, at);
             prop_assert!(window.length > 0);

@@ -3,15 +3,12 @@
 pub(crate) mod args;
 mod messages;
 
-use std::ops::ControlFlow;
-use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use pace::Policy;
 use reclaim::device::{Discarding, Part};
-use reclaim::throttle::ThrottleOptions;
-use reclaim::{Progress, Watch};
+use reclaim::throttle::Pacing;
+use reclaim::{Event, Reply};
 use units::names::shown;
 
 use crate::commands::blkdiscard::args::BlkdiscardArgs;
@@ -48,19 +45,27 @@ pub(crate) fn run(args: &BlkdiscardArgs) -> Result<Exit, Error> {
         }
     };
     let range = discarding.range();
-    let mut looking = Looking {
-        stop,
-        live: (!args.quiet).then(|| Live::new("trimbench blkdiscard")),
+    let mut live = (!args.quiet).then(|| Live::new("trimbench blkdiscard"));
+    let mut listener = |event: Event<'_>| {
+        match (event, &mut live) {
+            (Event::Progress(progress), Some(live)) => {
+                live.show(|elapsed| messages::line(&progress, elapsed));
+            }
+            (Event::Note(sentence), _) => say(&sentence.to_string()),
+            _ => {}
+        }
+        match stop.load(Ordering::Relaxed) {
+            true => Reply::Stop,
+            false => Reply::Yes,
+        }
     };
-    let policy = Policy::Adaptive(args.goal.goal());
-    let outcome = discarding.run(
-        policy,
-        card.as_ref(),
-        &options(&args.device),
-        &mut looking,
-        &mut |n| say(n),
-    );
-    if let Some(live) = &mut looking.live {
+    let pacing = Pacing {
+        card,
+        canary_group: crate::simulated::group_of_device(&args.device),
+        ..Pacing::new(Policy::Adaptive(args.goal.goal()))
+    };
+    let outcome = discarding.run(&pacing, &mut listener);
+    if let Some(live) = &mut live {
         live.end();
     }
     let discarded = outcome?;
@@ -86,29 +91,4 @@ pub(crate) fn run(args: &BlkdiscardArgs) -> Result<Exit, Error> {
             false => Exit::Done,
         },
     )
-}
-
-fn options(device: &Path) -> ThrottleOptions {
-    ThrottleOptions {
-        canary_group: crate::simulated::group_of_device(device),
-        ..ThrottleOptions::default()
-    }
-}
-
-/// Shows how far it is, until a signal stops it.
-struct Looking {
-    stop: Arc<AtomicBool>,
-    live: Option<Live>,
-}
-
-impl Watch for Looking {
-    fn tick(&mut self, progress: &Progress) -> ControlFlow<()> {
-        if let Some(live) = &mut self.live {
-            live.show(|elapsed| messages::line(progress, elapsed));
-        }
-        match self.stop.load(Ordering::Relaxed) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
-    }
 }

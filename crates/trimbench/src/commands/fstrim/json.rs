@@ -47,9 +47,9 @@ fn trim(trimmed: &Trimmed, args: &FstrimArgs) -> Value {
     let mut value = interference::measured(&trimmed.summary, &args.goal);
     let progress = &trimmed.progress;
     value["trimmed_bytes"] = trimmed.bytes.into();
-    value["trimmed_now_bytes"] = progress.trimmed_bytes.into();
-    value["looked_at_bytes"] = progress.looked_bytes.into();
+    value["trimmed_now_bytes"] = progress.freed_bytes.into();
+    value["looked_at_bytes"] = progress.looked.bytes.into();
     value["total_bytes"] = progress.total_bytes.into();
-    value["windows"] = progress.windows.into();
+    value["windows"] = progress.looked.windows.into();
     value
 }

@@ -1,12 +1,12 @@
 //! The messages of a trim: its progress, its result, and its cost for other I/O.
 
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use pace::Refusal;
 use reclaim::throttle::Summary;
-use reclaim::trim::{Selected, TrimProgress, Trimmed};
+use reclaim::trim::{Selected, Trimmed};
+use reclaim::{Event, Progress, Reply};
 use units::names::{quoted, shown};
 
 use super::halt::Halt;
@@ -16,15 +16,15 @@ use crate::status_line::Live;
 use crate::{goal, interference};
 
 /// Reports, and stops when the user presses Ctrl-C or the lease is lost.
-pub(super) struct Told {
+pub(super) struct Printer {
     quiet: bool,
     path: PathBuf,
     live: Live,
 }
 
-impl Told {
-    pub(super) fn new(args: &FstrimArgs) -> Told {
-        Told {
+impl Printer {
+    pub(super) fn new(args: &FstrimArgs) -> Printer {
+        Printer {
             quiet: args.quiet,
             path: PathBuf::new(),
             live: Live::new("trimbench fstrim"),
@@ -42,15 +42,18 @@ impl Told {
         self.live.end();
     }
 
-    pub(super) fn tick(&mut self, progress: &TrimProgress, halt: &Halt) -> ControlFlow<()> {
-        if !self.quiet {
-            let path = &self.path;
-            self.live
-                .show(|elapsed| format!("{}: {}", shown(path), line(progress, elapsed)));
+    pub(super) fn hear(&mut self, event: Event<'_>, halt: &Halt) -> Reply {
+        let path = &self.path;
+        match event {
+            Event::Progress(progress) if !self.quiet => self
+                .live
+                .show(|elapsed| format!("{}: {}", shown(path), line(&progress, elapsed))),
+            Event::Note(sentence) => self.note(&format!("{}: {sentence}", shown(path))),
+            _ => {}
         }
         match halt.is_due() {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
+            true => Reply::Stop,
+            false => Reply::Yes,
         }
     }
 
@@ -109,7 +112,7 @@ fn as_fstrim(one: &Selected, bytes: u64) -> String {
 /// Describes where it stopped, with the command that continues.
 fn stopped(path: &Path, trimmed: &Trimmed, args: &FstrimArgs) -> String {
     let progress = &trimmed.progress;
-    let share = progress.looked_bytes as f64 / progress.total_bytes.max(1) as f64;
+    let share = progress.looked.bytes as f64 / progress.total_bytes.max(1) as f64;
     let on = match trimmed.noted {
         true => format!(
             "go on with: trimbench fstrim --resume{} {}",
@@ -121,7 +124,7 @@ fn stopped(path: &Path, trimmed: &Trimmed, args: &FstrimArgs) -> String {
     format!(
         "{}: interrupted at {} of {} ({}); {on}",
         shown(path),
-        units::bytes(progress.looked_bytes),
+        units::bytes(progress.looked.bytes),
         units::bytes(progress.total_bytes),
         units::percent(share),
     )
@@ -158,18 +161,18 @@ fn given(args: &FstrimArgs, refused: Option<Refusal>) -> Vec<String> {
 const ESTIMATED: Duration = Duration::from_secs(3);
 
 /// How far it is, in words.
-fn line(progress: &TrimProgress, elapsed: Duration) -> String {
+fn line(progress: &Progress, elapsed: Duration) -> String {
     let seconds = elapsed.as_secs_f64().max(1e-9);
-    let looked = progress.looked_bytes;
+    let looked = progress.looked.bytes;
     let mut parts = vec![
         format!(
             "{} of {} looked at",
             units::bytes(looked),
             units::bytes(progress.total_bytes)
         ),
-        format!("{} trimmed", units::bytes(progress.trimmed_bytes)),
-        units::byte_rate(progress.trimmed_bytes as f64 / seconds),
-        counted(progress.windows, "window"),
+        format!("{} trimmed", units::bytes(progress.freed_bytes)),
+        units::byte_rate(progress.freed_bytes as f64 / seconds),
+        counted(progress.looked.windows, "window"),
     ];
     if progress.debt_bytes > 0 {
         parts.push(format!("{} to discard", units::bytes(progress.debt_bytes)));
@@ -178,7 +181,7 @@ fn line(progress: &TrimProgress, elapsed: Duration) -> String {
         let added = units::latency_us(added.as_secs_f64() * 1e6);
         parts.push(format!("other I/O waits {added} longer"));
     }
-    let per_s = progress.looked_now_bytes as f64 / seconds;
+    let per_s = progress.looked.now_bytes as f64 / seconds;
     let left = progress.total_bytes.saturating_sub(looked);
     if left > 0 && per_s >= 1.0 && elapsed >= ESTIMATED {
         parts.push(format!("{} left", units::seconds(left as f64 / per_s)));
@@ -192,8 +195,8 @@ fn summary(trimmed: &Trimmed) -> String {
     let progress = &trimmed.progress;
     format!(
         "trimmed {} in {} and {}, {}; {}",
-        units::bytes(progress.trimmed_bytes),
-        counted(progress.windows, "window"),
+        units::bytes(progress.freed_bytes),
+        counted(progress.looked.windows, "window"),
         units::seconds(summary.elapsed.as_secs_f64()),
         discarded(summary),
         interference::lost(summary),
@@ -258,14 +261,16 @@ mod tests {
 
     #[test]
     fn it_says_how_far_how_fast_and_how_long() {
-        let progress = TrimProgress {
-            looked_bytes: 3 << 30,
+        let progress = Progress {
             total_bytes: 4 << 30,
-            looked_now_bytes: 1 << 30,
-            trimmed_bytes: 512 << 20,
-            windows: 24,
-            debt_bytes: 0,
+            freed_bytes: 512 << 20,
             added_latency: Some(Duration::from_millis(2)),
+            looked: reclaim::Looked {
+                bytes: 3 << 30,
+                now_bytes: 1 << 30,
+                windows: 24,
+            },
+            ..Progress::default()
         };
         let text = line(&progress, Duration::from_secs(10));
         for part in [

@@ -12,11 +12,11 @@ use std::path::Path;
 use diagnose::forecast::Forecast;
 use linux::mounts::Mount;
 use pace::{Policy, Work};
-use reclaim::ReclaimError;
-use reclaim::throttle::ThrottleOptions;
+use reclaim::throttle::Pacing;
 use reclaim::trim::{
-    Asked, FSTAB, MOUNTED, Selected, Survey, Trim, TrimError, Trimmed, select, state_directory,
+    FSTAB, MOUNTED, Part, Selected, Survey, Trim, TrimError, Trimmed, select, state_directory,
 };
+use reclaim::{Event, ReclaimError};
 use ssd::Card;
 
 use units::names;
@@ -27,7 +27,7 @@ use crate::exit::{Error, Exit};
 use crate::output::Json;
 use crate::{interference, signals};
 use halt::Halt;
-use messages::Told;
+use messages::Printer;
 
 /// The pieces in each second of a trim at a given rate.
 const PIECES_PER_S: u64 = 10;
@@ -63,13 +63,13 @@ pub(crate) fn run(args: &FstrimArgs) -> Result<Exit, Error> {
         false => args.mounts.iter().map(|path| named(path)).collect(),
     };
     let file = args.json.as_deref().map(Json::open).transpose()?;
-    let mut told = Told::new(args);
+    let mut printer = Printer::new(args);
     if many && selected.is_empty() && !args.quiet {
-        told.note("no file system that is listed can be trimmed");
+        printer.note("no file system that is listed can be trimmed");
     }
     let mut sums = Sums::default();
     let place = details.lease.as_ref().filter(|_| !args.dry_run);
-    let Some(halt) = Halt::with(stop, place, &mut |text| told.note(text))? else {
+    let Some(halt) = Halt::with(stop, place, &mut |text| printer.note(text))? else {
         return Ok(Exit::Interrupted);
     };
     for one in &selected {
@@ -78,13 +78,13 @@ pub(crate) fn run(args: &FstrimArgs) -> Result<Exit, Error> {
         if sums.interrupted || many && is_gone(&one.path) {
             continue;
         }
-        let came = trim(one, args, &details, card.as_ref(), &halt, &mut told);
+        let came = trim(one, args, &details, card.as_ref(), &halt, &mut printer);
         sums.add(&came, args, many);
         sums.all.push(json::file_system(one, &came, args));
     }
     let exit = match halt.lost().filter(|_| sums.interrupted) {
         Some(why) => {
-            told.failed(&format!("{why}; go on with --resume once it can be had"));
+            printer.failed(&format!("{why}; go on with --resume once it can be had"));
             Exit::Failed
         }
         None => sums.exit(many),
@@ -174,15 +174,15 @@ fn trim(
     details: &Details,
     card: Option<&Card>,
     halt: &Halt,
-    told: &mut Told,
+    printer: &mut Printer,
 ) -> Came {
-    told.begin(&one.path);
-    let outcome = trimmed(one, args, details, card, halt, told);
-    told.end();
+    printer.begin(&one.path);
+    let outcome = trimmed(one, args, details, card, halt, printer);
+    printer.end();
     match outcome {
         Ok(None) => Came::Looked,
         Ok(Some(trimmed)) => {
-            told.trimmed(one, &trimmed, args);
+            printer.trimmed(one, &trimmed, args);
             Came::Trimmed(Box::new(trimmed))
         }
         Err(TrimError::Reclaim(ReclaimError::Interrupted)) => Came::Interrupted,
@@ -195,7 +195,7 @@ fn trim(
             };
             let unsupported = matches!(error, TrimError::Unsupported { .. });
             if !(unsupported && args.quiet_unsupported) {
-                told.failed(&text);
+                printer.failed(&text);
             }
             match unsupported {
                 true => Came::Unsupported(text),
@@ -224,9 +224,9 @@ fn trimmed(
     details: &Details,
     card: Option<&Card>,
     halt: &Halt,
-    told: &mut Told,
+    printer: &mut Printer,
 ) -> Result<Option<Trimmed>, TrimError> {
-    let asked = Asked {
+    let asked = Part {
         offset: args.offset,
         length: args.length.unwrap_or(u64::MAX),
         minimum: args.minimum,
@@ -251,21 +251,12 @@ fn trimmed(
         }
         return Ok(None);
     }
-    let options = ThrottleOptions {
+    let pacing = Pacing {
+        card: card.cloned(),
         canary_group: crate::simulated::group_beside(std::slice::from_ref(&one.path)),
-        ..ThrottleOptions::default()
+        ..Pacing::new(policy(args, details))
     };
-    let trim = Trim::new(survey, policy(args, details), card, &options, args.resume)?;
-    for warning in trim.warnings() {
-        told.note(&format!("{}: {warning}", names::shown(&one.path)));
-    }
-    if trim.goes_on_from() > 0 {
-        let from = units::bytes(trim.goes_on_from());
-        told.note(&format!(
-            "{}: goes on after {from}",
-            names::shown(&one.path)
-        ));
-    }
-    trim.run(&mut |progress| told.tick(progress, halt))
-        .map(Some)
+    let listener = &mut |event: Event<'_>| printer.hear(event, halt);
+    let trim = Trim::new(survey, &pacing, args.resume, listener)?;
+    trim.run(listener).map(Some)
 }

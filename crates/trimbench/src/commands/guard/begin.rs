@@ -1,17 +1,20 @@
 //! The start of guards, one for each file system.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use reclaim::guard::{Event, Guard, GuardOptions, Left};
-use reclaim::throttle::ThrottleOptions;
+use pace::Policy;
+use reclaim::guard::{Guard, GuardOptions, Left};
+use reclaim::throttle::Pacing;
+use reclaim::{Event, Reply};
+use ssd::Card;
 
 use super::messages;
 use crate::commands::guard::args::{Details, StartArgs};
 use crate::console::Stream;
 use crate::exit::{Error, Exit};
 
-pub(super) fn options(args: &StartArgs, details: &Details) -> GuardOptions {
+pub(super) fn options(args: &StartArgs, details: &Details, card: Option<Card>) -> GuardOptions {
     GuardOptions {
         goal: args.goal.goal(),
         most: details.most(),
@@ -19,9 +22,10 @@ pub(super) fn options(args: &StartArgs, details: &Details) -> GuardOptions {
         min_run: details.min_run,
         between: details.between,
         remount: args.remount,
-        throttle: ThrottleOptions {
+        pacing: Pacing {
+            card,
             canary_group: crate::simulated::group_beside(&args.mounts),
-            ..ThrottleOptions::default()
+            ..Pacing::new(Policy::Adaptive(args.goal.goal()))
         },
     }
 }
@@ -40,16 +44,23 @@ pub(super) fn start(
             print(text);
         }
     };
+    let hear = |event: Event<'_>| {
+        if let Some(text) = messages::event(&event) {
+            say(&text);
+        }
+        match stop.load(Ordering::Relaxed) {
+            true => Reply::Stop,
+            false => Reply::Yes,
+        }
+    };
     let mut guards = Vec::new();
     for mount in &args.mounts {
-        let (guard, notes) = Guard::start(mount, options(args, details), card.as_ref())?;
-        notes.iter().for_each(|note| say(note));
+        let guard = Guard::start(mount, options(args, details, card.clone()), &mut { hear })?;
         say(&messages::begins(mount));
         guards.push(guard);
     }
-    let notify = |event: Event<'_>| say(&messages::event(&event));
     let left: Vec<Left> = std::thread::scope(|threads| {
-        let run = |guard: Guard<'_>| guard.run(stop, &notify);
+        let run = |guard: Guard| guard.run(&mut { hear });
         let all: Vec<_> = (guards.into_iter())
             .map(|guard| threads.spawn(move || run(guard)))
             .collect();

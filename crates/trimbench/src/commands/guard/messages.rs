@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use reclaim::guard::{Event, FRESH_FOR, LITTLE, LITTLE_FOR, Left, Status};
+use reclaim::Event;
+use reclaim::guard::{FRESH_FOR, LITTLE, LITTLE_FOR, Left, Status};
 use reclaim::throttle::Summary;
 use serde_json::{Value, json};
 use units::names::quoted;
@@ -29,10 +30,10 @@ pub(super) fn intended(mount: &Path, intention: &str, goal: &GoalArgs) -> String
     format!("{}: {intention}; goal:{goal}\n", quoted(mount))
 }
 
-/// An event.
-pub(super) fn event(event: &Event<'_>) -> String {
+/// An event; `None` for one that isn't printed.
+pub(super) fn event(event: &Event<'_>) -> Option<String> {
     match event {
-        Event::Note(note) => note.clone(),
+        Event::Note(sentence) => Some(sentence.to_string()),
         Event::Trimmed {
             mount,
             bytes,
@@ -47,8 +48,9 @@ pub(super) fn event(event: &Event<'_>) -> String {
                 units::seconds(*within_s),
                 busy(*busy_s)
             );
-            with_figures(text, *summary)
+            Some(with_figures(text, *summary))
         }
+        _ => None,
     }
 }
 
@@ -271,6 +273,7 @@ mod tests {
             busy_s: 0.15,
             summary: None,
         });
+        let text = text.unwrap();
         assert!(text.contains("23.0 GiB in the last 60.0 s"), "{text}");
         assert!(text.contains("busy with that for 0.15 s"), "{text}");
     }

@@ -53,7 +53,7 @@ pub(crate) fn run(args: &GuardArgs) -> Result<Exit, Error> {
 
 /// Prints what guard would do.
 fn dry_run(args: &StartArgs, details: &Details) -> Result<Exit, Error> {
-    let options = begin::options(args, details);
+    let options = begin::options(args, details, None);
     for mount in &args.mounts {
         let intention = intend(mount, &options)?;
         Stream::Out.print(&messages::intended(mount, &intention, &args.goal));
@@ -97,7 +97,7 @@ fn set(args: &SetArgs, stop: &AtomicBool) -> Result<Exit, Error> {
         max_latency_ms: goal.max_latency.map(|max| max.as_secs_f64() * 1e3),
         ..Request::default()
     };
-    order(&args.mount, &request, Order::Taken, stop)?;
+    order(&args.mount, &request, Order::Accepted, stop)?;
     Ok(Exit::Done)
 }
 

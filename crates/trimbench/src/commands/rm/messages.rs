@@ -1,12 +1,11 @@
 //! The messages of a deletion: those of rm, and its cost for other I/O.
 
-use std::ops::ControlFlow;
-use std::path::Path;
+use std::fmt::Display;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use reclaim::throttle::Summary;
-use reclaim::{Intention, Problem, Progress, Question, Talk, Watch};
+use reclaim::{Event, Intention, Reply};
 use units::names::quoted;
 
 use super::ask;
@@ -16,7 +15,7 @@ use crate::interference;
 use crate::status_line::Live;
 
 /// Reports, asks, and stops when the user presses Ctrl-C.
-pub(super) struct Told {
+pub(super) struct Printer {
     quiet: bool,
     /// Where each removed name is printed, if it is.
     verbose: Option<Stream>,
@@ -26,9 +25,9 @@ pub(super) struct Told {
     noted: bool,
 }
 
-impl Told {
-    pub(super) fn new(quiet: bool, verbose: Option<Stream>, stop: Arc<AtomicBool>) -> Told {
-        Told {
+impl Printer {
+    pub(super) fn new(quiet: bool, verbose: Option<Stream>, stop: Arc<AtomicBool>) -> Printer {
+        Printer {
             quiet,
             verbose,
             stop,
@@ -48,43 +47,48 @@ impl Told {
     }
 }
 
-impl Watch for Told {
-    fn tick(&mut self, progress: &Progress) -> ControlFlow<()> {
-        if !self.quiet {
-            self.shown.show(|elapsed| line(progress, elapsed));
+impl Printer {
+    /// Receives an event of the deletion.
+    pub(super) fn hear(&mut self, event: Event<'_>) -> Reply {
+        let mut yes = true;
+        match event {
+            Event::Progress(progress) if !self.quiet => {
+                self.shown.show(|elapsed| line(&progress, elapsed));
+            }
+            Event::Note(sentence) => {
+                self.noted = true;
+                if !self.quiet {
+                    self.print(&sentence);
+                }
+            }
+            Event::Removed { path, directory } => {
+                if let Some(to) = self.verbose {
+                    let kind = if directory { "directory " } else { "" };
+                    let text = format!("removed {kind}{}\n", quoted(path));
+                    self.shown.print(to, &text);
+                }
+            }
+            Event::Failed(path, problem) => self.print(&problem.message(path)),
+            Event::Question {
+                path,
+                what,
+                protected,
+            } => {
+                self.shown.end();
+                yes = ask::about(path, what, protected, &self.stop);
+            }
+            Event::Progress(_) | Event::Trimmed { .. } => {}
         }
         match self.stop.load(Ordering::Relaxed) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
-    }
-}
-
-impl Talk for Told {
-    fn removed(&mut self, path: &Path, directory: bool) {
-        if let Some(to) = self.verbose {
-            let kind = if directory { "directory " } else { "" };
-            let text = format!("removed {kind}{}\n", quoted(path));
-            self.shown.print(to, &text);
+            true => Reply::Stop,
+            false if yes => Reply::Yes,
+            false => Reply::No,
         }
     }
 
-    fn failed(&mut self, path: &Path, problem: &Problem) {
-        let text = format!("trimbench rm: {}\n", problem.message(path));
-        self.shown.print(Stream::Err, &text);
-    }
-
-    fn note(&mut self, text: &str) {
-        self.noted = true;
-        if !self.quiet {
-            self.shown
-                .print(Stream::Err, &format!("trimbench rm: {text}\n"));
-        }
-    }
-
-    fn ask(&mut self, path: &Path, what: Question, protected: bool) -> bool {
-        self.shown.end();
-        ask::about(path, what, protected, &self.stop)
+    fn print(&self, text: &dyn Display) {
+        self.shown
+            .print(Stream::Err, &format!("trimbench rm: {text}\n"));
     }
 }
 

@@ -15,8 +15,8 @@ use std::sync::atomic::Ordering;
 
 use linux::files::directory_of;
 use pace::{Policy, Refusal, Work};
-use reclaim::throttle::ThrottleOptions;
-use reclaim::{Asking, Options, Outcome, PacedReclaimers, PreserveRoot, Where};
+use reclaim::throttle::Pacing;
+use reclaim::{Asking, Options, Outcome, PreserveRoot, Volumes, Where};
 use ssd::Card;
 use units::names::{quoted, shown};
 
@@ -26,7 +26,7 @@ use crate::exit::{Error, Exit};
 use crate::filled::Watched;
 use crate::output::Json;
 use crate::{goal, interference, signals};
-use messages::Told;
+use messages::Printer;
 
 /// Carries out the command.
 pub(crate) fn run(args: &RmArgs) -> Result<Exit, Error> {
@@ -51,17 +51,23 @@ pub(crate) fn run(args: &RmArgs) -> Result<Exit, Error> {
     let places = places(args);
     crate::simulated::refuse_full(&places)?;
     let stores = Watched::under(&places);
-    let mut reclaimers =
-        PacedReclaimers::new(policy, card.as_ref(), throttle_options(args, &details));
+    let mut volumes = Volumes::new(Pacing {
+        card: card.clone(),
+        canary_group: crate::simulated::group_beside(&places),
+        skip_commits: !details.fsync(),
+        ..Pacing::new(policy)
+    });
     // The JSON has standard output to itself.
     let verbose = match file.as_ref().is_some_and(Json::is_standard) {
         true => Stream::Err,
         false => Stream::Out,
     };
-    let mut told = Told::new(args.quiet, args.verbose.then_some(verbose), stop);
+    let mut printer = Printer::new(args.quiet, args.verbose.then_some(verbose), stop);
     if args.dry_run {
-        let intended = reclaim::intend(&args.paths, &options, &mut reclaimers, &mut told);
-        told.end();
+        let intended = reclaim::intend(&args.paths, &options, &mut volumes, &mut |event| {
+            printer.hear(event)
+        });
+        printer.end();
         let (intentions, failures) = match intended {
             Ok(intended) => intended,
             Err(reclaim::ReclaimError::Interrupted) => return Ok(Exit::Interrupted),
@@ -83,17 +89,20 @@ pub(crate) fn run(args: &RmArgs) -> Result<Exit, Error> {
                 true => Where::All,
                 false => Where::Directory(directory.clone()),
             };
-            let (outcome, count) = reclaim::resume(&place, &mut reclaimers, &mut told)?;
+            let (outcome, count) =
+                reclaim::resume(&place, &mut volumes, &mut |event| printer.hear(event))?;
             // Where there is none, all that is noted is which wait for their file systems.
-            let none = count == 0 && outcome.failures == 0 && !told.has_noted();
+            let none = count == 0 && outcome.failures == 0 && !printer.has_noted();
             if none && !args.quiet {
                 Stream::Err.print("trimbench rm: nothing to go on with\n");
             }
             outcome
         }
-        None => reclaim::remove(&args.paths, &options, &mut reclaimers, &mut told),
+        None => reclaim::remove(&args.paths, &options, &mut volumes, &mut |event| {
+            printer.hear(event)
+        }),
     };
-    told.end();
+    printer.end();
     stores.report("rm");
     let exit = end(&outcome, args);
     if let Some(file) = file {
@@ -144,14 +153,6 @@ fn goal_foreseen(
         Stream::Out.print(&format!("  {open}\n"));
     }
     Ok(())
-}
-
-fn throttle_options(args: &RmArgs, details: &Details) -> ThrottleOptions {
-    ThrottleOptions {
-        canary_group: crate::simulated::group_beside(&places(args)),
-        skip_commits: !details.fsync(),
-        ..ThrottleOptions::default()
-    }
 }
 
 fn policy(args: &RmArgs, details: &Details) -> Policy {

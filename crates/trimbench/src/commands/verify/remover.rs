@@ -1,14 +1,11 @@
 //! Removes a file of the test as `trimbench rm` does.
 
 use std::io;
-use std::ops::ControlFlow;
 use std::path::Path;
 
 use pace::Policy;
-use reclaim::throttle::{CanaryFile, ThrottleOptions};
-use reclaim::{
-    Asking, Options, PacedReclaimers, PreserveRoot, Problem, Progress, Question, Talk, Watch,
-};
+use reclaim::throttle::{CanaryFile, Pacing};
+use reclaim::{Asking, Event, Options, PreserveRoot, Reply, Volumes};
 
 const OPTIONS: Options = Options {
     recursive: false,
@@ -24,44 +21,25 @@ const OPTIONS: Options = Options {
 /// and no foreground waits.
 pub(super) fn remove(path: &Path) -> io::Result<()> {
     let paths = [path.to_path_buf()];
-    let options = ThrottleOptions {
+    let mut volumes = Volumes::new(Pacing {
         skip_commits: true,
         canary: CanaryFile::Without,
-        ..ThrottleOptions::default()
+        ..Pacing::new(Policy::Fixed {
+            chunk: 16 << 20,
+            sleep: std::time::Duration::ZERO,
+        })
+    });
+    let mut kept = None;
+    let mut quiet = |event: Event<'_>| {
+        if let Event::Failed(path, problem) = event {
+            kept = Some(problem.message(path));
+        }
+        Reply::Yes
     };
-    let policy = Policy::Fixed {
-        chunk: 16 << 20,
-        sleep: std::time::Duration::ZERO,
-    };
-    let mut reclaimers = PacedReclaimers::new(policy, None, options);
-    let mut quiet = Quiet(None);
-    let outcome = reclaim::remove(&paths, &OPTIONS, &mut reclaimers, &mut quiet);
-    match (outcome.failures, outcome.stopped, quiet.0) {
+    let outcome = reclaim::remove(&paths, &OPTIONS, &mut volumes, &mut quiet);
+    match (outcome.failures, outcome.stopped, kept) {
         (0, None, _) => Ok(()),
         (_, Some(stopped), _) => Err(io::Error::other(stopped.why)),
         (_, None, why) => Err(io::Error::other(why.unwrap_or_default())),
-    }
-}
-
-/// Remembers only why something stays.
-struct Quiet(Option<String>);
-
-impl Watch for Quiet {
-    fn tick(&mut self, _: &Progress) -> ControlFlow<()> {
-        ControlFlow::Continue(())
-    }
-}
-
-impl Talk for Quiet {
-    fn removed(&mut self, _: &Path, _: bool) {}
-
-    fn failed(&mut self, path: &Path, problem: &Problem) {
-        self.0 = Some(problem.message(path));
-    }
-
-    fn note(&mut self, _: &str) {}
-
-    fn ask(&mut self, _: &Path, _: Question, _: bool) -> bool {
-        true
     }
 }

@@ -1,4 +1,20 @@
-//! Frees files in pieces as a throttle allows.
+//! A volume: one file system on which space is freed, and its throttle.
+//!
+//! Discards follow freed space, and when they come depends on the file system:
+//!
+//! | file system | when its discards come | what a volume does |
+//! |---|---|---|
+//! | ext4 without a journal | within the call that frees | nothing more: the discards are done when the call returns |
+//! | ext4, XFS | after the commit of the journal | it forces a commit after each piece; then the devices' statistics show them |
+//! | XFS, of unlinked names | after a commit that follows the background work in which their space is freed | it repeats the commit until the debt is paid |
+//! | btrfs, `discard=sync` | within the commit of the transaction | it commits the whole file system after each piece, which ends at an extent's boundary: part of an extent frees nothing |
+//! | btrfs, of block groups (1 GiB) that have become empty | whole, up to a minute later, all at once | it wakes the cleaner thread with each commit: then they come one by one with the next |
+//! | btrfs, `discard=async`; f2fs | long after, by 120 s on btrfs | it doesn't wait for the debt and holds a rate |
+//! | any, mounted without discard, or on devices that take none | never | it paces nothing and prints a note |
+
+mod cutting;
+mod file;
+mod probe;
 
 use std::fs::File;
 use std::io;
@@ -7,22 +23,21 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use linux::files::{FileError, allocated_bytes};
-use pace::{Advice, DebtMode, GROUP, Policy, SMALLEST_GROUP, State, Work};
+use pace::{Advice, DebtMode, GROUP, SMALLEST_GROUP, State, Work};
 use rustix::process::{Resource, getrlimit};
-use ssd::Card;
 use storage::Commit;
 
-use super::file::Remains;
-use super::pieces::Cutting;
-use crate::error::ReclaimError;
-use crate::throttle::{
-    EarlyObservation, Purpose, Setup, Stack, Summary, Throttle, ThrottleOptions, shown,
-};
-use crate::warning::Warning;
-use crate::watch::Watch;
+use crate::event::{Listener, note_all};
+use crate::throttle::{Observation, Pacing, Purpose, Setup, Stack, Summary, Throttle, shown};
+use crate::{ReclaimError, Result};
+use cutting::Cutting;
+use file::Remains;
 
-/// The bytes from which on a file is cut by its extents, and a deletion is paced.
-pub(super) const SMALL: u64 = 1 << 20;
+pub(crate) use probe::try_latency;
+
+/// Files of at least this many bytes are emptied piece by piece, and a deletion of at least this
+/// many bytes is paced.
+pub(crate) const LARGE: u64 = 1 << 20;
 
 /// The pacer is asked at least this often, however much it allowed.
 const LONGEST_GRANT: Duration = Duration::from_millis(100);
@@ -49,17 +64,15 @@ pub struct Emptied {
     pub calls: u64,
 }
 
-/// Frees space of one file system as a throttle allows.
+/// One file system on which space is freed, and its throttle.
 #[derive(Debug)]
-pub struct PacedReclaimer {
+pub struct Volume {
     throttle: Throttle,
     stack: Stack,
     cutting: Cutting,
-    work: Work,
     /// The piece that small files share.
     piece: SharedPiece,
     skip_commits: bool,
-    warnings: Vec<Warning>,
 }
 
 /// A piece that was granted for small files.
@@ -70,83 +83,64 @@ struct SharedPiece {
     granted: Instant,
 }
 
-impl PacedReclaimer {
-    /// Makes a reclaimer for the file system of `on`, any directory of it. `work` is all that
-    /// will be freed; what the file system and its devices make of it (unit, granularity, mode) is
-    /// found out here.
+impl Volume {
+    /// Starts to free on the file system of `on`, any directory of it. `work` is all that will be
+    /// freed; the storage stack shapes it (unit, granularity, mode).
     ///
     /// # Errors
     /// [`ReclaimError::Refused`] if a card says that the goal can't be met; otherwise if the file
     /// system can't be examined.
-    pub fn new(
+    pub fn start(
         on: BorrowedFd<'_>,
-        policy: Policy,
-        card: Option<&Card>,
+        pacing: &Pacing,
         work: &Work,
-        options: &ThrottleOptions,
-    ) -> Result<PacedReclaimer, ReclaimError> {
-        PacedReclaimer::observed(on, policy, card, work, options, None)
+        listener: &mut Listener<'_>,
+    ) -> Result<Volume> {
+        Volume::of(on, Stack::at(on)?, None, pacing, work, listener)
     }
 
-    /// As [`new`](Self::new), with what was observed before the work was known.
+    /// As [`start`](Self::start), with a stack that is known, and with what was observed before the
+    /// work was known.
     ///
     /// # Errors
-    /// As [`new`](Self::new).
-    pub(super) fn observed(
+    /// [`ReclaimError::Refused`] as above, or [`ReclaimError::Io`] if the devices can't be observed.
+    pub(crate) fn of(
         on: BorrowedFd<'_>,
-        policy: Policy,
-        card: Option<&Card>,
+        mut stack: Stack,
+        observed: Option<Observation>,
+        pacing: &Pacing,
         work: &Work,
-        options: &ThrottleOptions,
-        early: Option<EarlyObservation>,
-    ) -> Result<PacedReclaimer, ReclaimError> {
-        let early = early.and_then(EarlyObservation::take);
-        let (mut stack, observed) = match early {
-            Some((stack, observed)) => (stack, Some(observed).filter(|_| work.bytes >= SMALL)),
-            None => (Stack::at(on)?, None),
-        };
+        listener: &mut Listener<'_>,
+    ) -> Result<Volume> {
         let mut cutting = Cutting::of(stack.file_system, stack.block);
-        if matches!(policy, Policy::Adaptive(goal) if goal.max_latency.is_some()) {
+        if pacing.goal().is_some_and(|goal| goal.max_latency.is_some()) {
             // The wait depends on the size of a discard, so no piece may be larger.
             cutting.rest = 0.0;
         }
-        if work.bytes < SMALL {
+        let paces = work.bytes >= LARGE;
+        if !paces {
             stack.mode = DebtMode::Never;
             stack.commit = Commit::Within;
         }
-        let work = stack.shape(work);
-        let mut warnings = std::mem::take(&mut stack.warnings);
+        note_all(listener, &stack.notes);
         let setup = Setup {
             on,
             stack: &stack,
             purpose: Purpose::Delete,
-            work: &work,
-            policy,
-            card,
-            options,
+            work: &stack.shape(work),
+            pacing,
         };
-        let (throttle, more) = match observed {
-            Some(observed) => Throttle::start_with(&setup, observed)?,
-            None => Throttle::start(&setup)?,
-        };
-        warnings.extend(more);
-        Ok(PacedReclaimer {
+        let throttle = Throttle::start_with(&setup, observed.filter(|_| paces), listener)?;
+        Ok(Volume {
             throttle,
             stack,
             cutting,
-            work,
             piece: SharedPiece {
                 left: 0,
                 granted: Instant::now(),
             },
-            skip_commits: options.skip_commits,
-            warnings,
+            skip_commits: pacing.skip_commits,
         })
-    }
-
-    /// Returns the warnings for the user about the file system and its devices.
-    pub fn warnings(&self) -> &[Warning] {
-        &self.warnings
     }
 
     /// Returns whether anything is paced: discards are sent, and at least 1 MiB is to be freed.
@@ -165,33 +159,35 @@ impl PacedReclaimer {
     /// # Errors
     /// [`ReclaimError::Interrupted`], [`ReclaimError::Refused`], or [`ReclaimError::Free`] with the
     /// kernel's error.
-    pub fn empty(&mut self, file: &File, watch: &mut dyn Watch) -> Result<Emptied, ReclaimError> {
+    pub fn empty(&mut self, file: &File, listener: &mut Listener<'_>) -> Result<Emptied> {
         let failed = |source: io::Error| free_failed(file, source);
         let metadata = file.metadata().map_err(failed)?;
         let allocated = allocated_bytes(&metadata);
         let own = Arc::new(file.try_clone().map_err(failed)?);
         let mut done = Emptied::default();
         if !self.is_paced() {
-            self.empty_unpaced(&own, metadata.len(), &mut done, watch)?;
-        } else if allocated >= SMALL {
-            let remains = self.remains(&own, metadata.len(), allocated, watch)?;
-            self.empty_paced(&own, remains, allocated, &mut done, watch)?;
+            self.empty_unpaced(&own, metadata.len(), &mut done, listener)?;
+        } else if allocated >= LARGE {
+            let remains = self.remains(&own, metadata.len(), allocated, listener)?;
+            self.empty_paced(&own, remains, allocated, &mut done, listener)?;
         } else if allocated > 0 {
-            self.grant(allocated, watch)?;
+            self.grant(allocated, listener)?;
         }
-        self.cut(&own, 0, watch)?;
+        self.cut(&own, 0, listener)?;
         let rest = allocated.saturating_sub(done.bytes);
         if rest > 0 {
-            if done.calls > 0 {
-                // No extent had it: what XFS reserved for a file that grew, or
-                // where the extents themselves are kept.
-                done.exempt += rest;
-                self.throttle.exempt(rest);
-            }
+            // No extent had it: what XFS reserved for a file that grew, or where the extents
+            // themselves are kept.
+            let exempt = if done.calls > 0 { rest } else { 0 };
+            self.throttle.freed(rest, exempt);
+            done.exempt += exempt;
             done.bytes += rest;
-            self.throttle.freed(rest, 0);
         }
-        self.commit(watch)?;
+        assert!(
+            done.bytes >= done.exempt,
+            "more exempt than freed: {done:?}"
+        );
+        self.commit(listener)?;
         Ok(done)
     }
 
@@ -205,8 +201,8 @@ impl PacedReclaimer {
         file: &Arc<File>,
         length: u64,
         allocated: u64,
-        watch: &mut dyn Watch,
-    ) -> Result<Remains, ReclaimError> {
+        listener: &mut Listener<'_>,
+    ) -> Result<Remains> {
         let look = |length: u64, cutting| {
             Remains::of(file, length, allocated, cutting)
                 .map_err(|error| free_failed(file, io::Error::other(error)))
@@ -219,19 +215,19 @@ impl PacedReclaimer {
         // Beyond the limit of this process the kernel would end it with a signal.
         let limit = getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX);
         if end <= limit {
-            match self.cut(file, end, watch) {
+            match self.cut(file, end, listener) {
                 Err(ReclaimError::Free { .. }) => {}
                 longer => return longer.map(|()| remains),
             }
         }
-        self.grant(end - length, watch)?;
-        self.cut(file, length, watch)?;
+        self.grant(end - length, listener)?;
+        self.cut(file, length, listener)?;
         self.throttle.needs_commit();
         look(length, self.cutting)
     }
 
     /// Waits until the caller may unlink a small file that holds `bytes`. Then the caller
-    /// calls [`freed`](PacedReclaimer::freed).
+    /// calls [`freed`](Volume::freed).
     ///
     /// Small files share a piece: the pacer is asked, and a commit forced, only when the
     /// next file doesn't fit into what is left of it. A file that is larger than a
@@ -239,8 +235,8 @@ impl PacedReclaimer {
     ///
     /// # Errors
     /// [`ReclaimError::Interrupted`], [`ReclaimError::Refused`].
-    pub fn allow(&mut self, bytes: u64, watch: &mut dyn Watch) -> Result<(), ReclaimError> {
-        self.renew(bytes, watch)?;
+    pub fn allow(&mut self, bytes: u64, listener: &mut Listener<'_>) -> Result<()> {
+        self.renew(bytes, listener)?;
         self.piece.left = self.piece.left.saturating_sub(bytes);
         Ok(())
     }
@@ -250,17 +246,17 @@ impl PacedReclaimer {
     ///
     /// # Errors
     /// [`ReclaimError::Interrupted`], [`ReclaimError::Refused`].
-    pub fn fits(&mut self, bytes: u64, watch: &mut dyn Watch) -> Result<bool, ReclaimError> {
-        self.renew(bytes, watch)?;
+    pub fn fits(&mut self, bytes: u64, listener: &mut Listener<'_>) -> Result<bool> {
+        self.renew(bytes, listener)?;
         Ok(!self.is_paced() || self.piece.left >= bytes)
     }
 
     /// Waits for a new piece unless `bytes` fit into the present one.
-    fn renew(&mut self, bytes: u64, watch: &mut dyn Watch) -> Result<(), ReclaimError> {
-        self.throttle.report(watch, false)?;
+    fn renew(&mut self, bytes: u64, listener: &mut Listener<'_>) -> Result<()> {
+        self.throttle.report(listener, false)?;
         let fits = self.piece.left >= bytes && self.piece.granted.elapsed() < LONGEST_SHARED;
         if self.is_paced() && bytes > 0 && !fits {
-            let advice = self.grant(bytes, watch)?;
+            let advice = self.grant(bytes, listener)?;
             self.piece = SharedPiece {
                 left: advice.allow,
                 granted: Instant::now(),
@@ -278,19 +274,19 @@ impl PacedReclaimer {
     ///
     /// # Errors
     /// [`ReclaimError::Interrupted`].
-    pub fn finish(mut self, watch: &mut dyn Watch) -> Result<Summary, ReclaimError> {
+    pub fn finish(mut self, listener: &mut Listener<'_>) -> Result<Summary> {
         // Also where none was to be forced after each piece: now the debt is waited for.
         self.skip_commits = false;
-        self.commit(watch)?;
-        self.throttle.pay(watch)?;
+        self.commit(listener)?;
+        self.throttle.pay(listener)?;
         // The commit of a whole file system returns when its discards are done.
         if self.stack.mode == DebtMode::Commit && self.stack.commit != Commit::Whole {
-            self.throttle.last_discards(watch)?;
+            self.throttle.last_discards(listener)?;
         }
         if self.stack.discards_twice && self.throttle.freed_bytes() >= GROUP / 8 {
-            self.empty_groups(watch)?;
+            self.empty_groups(listener)?;
         }
-        let summary = self.throttle.finish(watch)?;
+        let summary = self.throttle.finish(listener)?;
         Ok(match self.stack.commit {
             Commit::File => summary,
             Commit::Within | Commit::Whole => Summary {
@@ -302,13 +298,13 @@ impl PacedReclaimer {
 
     /// Makes btrfs discard the last emptied block groups, as the pacer allows. Otherwise it would
     /// discard them up to a minute later, all at once.
-    fn empty_groups(&mut self, watch: &mut dyn Watch) -> Result<(), ReclaimError> {
+    fn empty_groups(&mut self, listener: &mut Listener<'_>) -> Result<()> {
         for (round, ms) in CLEANING_MS.into_iter().enumerate() {
             let before = self.throttle.discards().bytes;
-            self.throttle.grant(GROUP, watch)?;
-            self.throttle.pause(Duration::from_millis(ms), watch)?;
-            self.throttle.sync(watch)?;
-            self.throttle.pay(watch)?;
+            self.throttle.grant(GROUP, listener)?;
+            self.throttle.pause(Duration::from_millis(ms), listener)?;
+            self.throttle.sync(listener)?;
+            self.throttle.pay(listener)?;
             let came = self.throttle.discards().bytes - before;
             let all_came = self.throttle.state().discarded_twice >= self.throttle.freed_bytes();
             // The first round is too short for all there may be.
@@ -326,8 +322,8 @@ impl PacedReclaimer {
         mut remains: Remains,
         allocated: u64,
         done: &mut Emptied,
-        watch: &mut dyn Watch,
-    ) -> Result<(), ReclaimError> {
+        listener: &mut Listener<'_>,
+    ) -> Result<()> {
         let failed = |error: FileError| free_failed(file, io::Error::other(error));
         if !remains.is_empty(file).map_err(failed)?
             && let Some(bytes) = remains.usual_extent()
@@ -335,7 +331,7 @@ impl PacedReclaimer {
             self.throttle.expect_extents(bytes);
         }
         while !remains.is_empty(file).map_err(failed)? {
-            let advice = self.grant(allocated.saturating_sub(done.bytes), watch)?;
+            let advice = self.grant(allocated.saturating_sub(done.bytes), listener)?;
             let began = Instant::now();
             let mut allowed = advice.allow;
             let mut first = true;
@@ -346,7 +342,7 @@ impl PacedReclaimer {
                 let Some(piece) = remains.next(file, most, may_cut).map_err(failed)? else {
                     break;
                 };
-                self.cut(file, piece.length, watch)?;
+                self.cut(file, piece.length, listener)?;
                 self.throttle.freed(piece.frees, piece.exempt);
                 done.bytes += piece.frees;
                 done.exempt += piece.exempt;
@@ -355,10 +351,10 @@ impl PacedReclaimer {
                 first = false;
                 // Parts of one extent would be discarded together again.
                 if piece.cuts {
-                    self.commit(watch)?;
+                    self.commit(listener)?;
                 }
             }
-            self.commit(watch)?;
+            self.commit(listener)?;
         }
         Ok(())
     }
@@ -369,36 +365,31 @@ impl PacedReclaimer {
         file: &Arc<File>,
         length: u64,
         done: &mut Emptied,
-        watch: &mut dyn Watch,
-    ) -> Result<(), ReclaimError> {
+        listener: &mut Listener<'_>,
+    ) -> Result<()> {
         let step = (4 * LARGEST_CALL).max(length / 256);
         let mut left = length;
         while left > step {
             left -= step;
-            self.cut(file, left, watch)?;
+            self.cut(file, left, listener)?;
             done.calls += 1;
         }
         Ok(())
     }
 
     /// Truncates the file to `length` bytes.
-    fn cut(
-        &mut self,
-        file: &Arc<File>,
-        length: u64,
-        watch: &mut dyn Watch,
-    ) -> Result<(), ReclaimError> {
+    fn cut(&mut self, file: &Arc<File>, length: u64, listener: &mut Listener<'_>) -> Result<()> {
         let own = Arc::clone(file);
         self.throttle
-            .call(watch, move || own.set_len(length))?
+            .call(listener, move || own.set_len(length))?
             .map_err(|source| free_failed(file, source))
     }
 
     /// Forces a commit, where the file system would otherwise keep its discards for later.
-    fn commit(&mut self, watch: &mut dyn Watch) -> Result<(), ReclaimError> {
+    fn commit(&mut self, listener: &mut Listener<'_>) -> Result<()> {
         match self.skip_commits {
             true => Ok(()),
-            false => self.throttle.commit_freed(watch),
+            false => self.throttle.commit_freed(listener),
         }
     }
 
@@ -407,11 +398,11 @@ impl PacedReclaimer {
     ///
     /// It first commits all that was freed before: otherwise the file system would wait seconds
     /// with its commit, and the pacer waits for those discards.
-    fn grant(&mut self, least: u64, watch: &mut dyn Watch) -> Result<Advice, ReclaimError> {
+    fn grant(&mut self, least: u64, listener: &mut Listener<'_>) -> Result<Advice> {
         self.piece.left = 0;
-        self.commit(watch)?;
-        let left = self.work.bytes.saturating_sub(self.throttle.freed_bytes());
-        self.throttle.grant(left.max(least), watch)
+        self.commit(listener)?;
+        self.throttle
+            .grant(self.throttle.left().max(least), listener)
     }
 }
 

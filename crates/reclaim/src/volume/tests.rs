@@ -1,21 +1,19 @@
-use std::ops::ControlFlow;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{FileExt, MetadataExt};
 
+use pace::Policy;
+
 use super::*;
+use crate::event::{Event, Reply, silent};
 use crate::throttle::CanaryFile;
-use crate::watch::Progress;
 
-/// Counts, and stops after so many ticks.
-struct Until(u32);
-
-impl Watch for Until {
-    fn tick(&mut self, _: &Progress) -> ControlFlow<()> {
-        self.0 = self.0.saturating_sub(1);
-        if self.0 == 0 {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
+/// A listener that stops at the report with this number.
+fn until(mut left: u32) -> impl FnMut(Event<'_>) -> Reply {
+    move |_| {
+        left = left.saturating_sub(1);
+        match left {
+            0 => Reply::Stop,
+            _ => Reply::Yes,
         }
     }
 }
@@ -49,18 +47,21 @@ fn a_sparse_file_is_emptied_and_its_debt_is_paid() {
     let file = written(&directory, &[(0, 3 * MIB), (1 << 40, 5 * MIB)]);
     let allocated = file.metadata().unwrap().blocks() * 512;
     let work = Work::new(allocated, 2);
-    let policy = Policy::Adaptive(pace::Goal::default());
-    let options = ThrottleOptions::default();
-    let mut reclaimer = PacedReclaimer::new(on.as_fd(), policy, None, &work, &options).unwrap();
-    let mut watch = Until(u32::MAX);
-    let emptied = reclaimer.empty(&file, &mut watch).unwrap();
+    let pacing = Pacing::new(Policy::Adaptive(pace::Goal::default()));
+    let mut volume = Volume::start(on.as_fd(), &pacing, &work, &mut silent).unwrap();
+    let mut reports = 0;
+    let mut listener = |_: Event<'_>| {
+        reports += 1;
+        Reply::Yes
+    };
+    let emptied = volume.empty(&file, &mut listener).unwrap();
     assert_eq!(emptied.bytes, allocated);
     assert_eq!(file.metadata().unwrap().blocks(), 0);
     assert_eq!(file.metadata().unwrap().len(), 0);
-    let paced = reclaimer.is_paced();
-    let summary = reclaimer.finish(&mut watch).unwrap();
+    let paced = volume.is_paced();
+    let summary = volume.finish(&mut listener).unwrap();
     assert_eq!(summary.freed, allocated);
-    assert!(watch.0 < u32::MAX, "somebody who watches is told");
+    assert!(reports > 0, "it reports progress");
     if paced {
         assert!(emptied.calls > 1, "{emptied:?}");
     }
@@ -71,17 +72,15 @@ fn small_files_are_freed_by_the_caller() {
     let (directory, on) = directory();
     let file = written(&directory, &[(0, 2 * MIB)]);
     let work = Work::new(2 * MIB as u64, 1);
-    let policy = Policy::Adaptive(pace::Goal::default());
-    let options = ThrottleOptions {
+    let pacing = Pacing {
         canary: CanaryFile::Without,
-        ..ThrottleOptions::default()
+        ..Pacing::new(Policy::Adaptive(pace::Goal::default()))
     };
-    let mut reclaimer = PacedReclaimer::new(on.as_fd(), policy, None, &work, &options).unwrap();
-    let mut watch = Until(u32::MAX);
-    reclaimer.allow(2 * MIB as u64, &mut watch).unwrap();
+    let mut volume = Volume::start(on.as_fd(), &pacing, &work, &mut silent).unwrap();
+    volume.allow(2 * MIB as u64, &mut silent).unwrap();
     file.set_len(0).unwrap();
-    reclaimer.freed(2 * MIB as u64);
-    let summary = reclaimer.finish(&mut watch).unwrap();
+    volume.freed(2 * MIB as u64);
+    let summary = volume.finish(&mut silent).unwrap();
     let canary = summary.observed.and_then(|observed| observed.canary);
     assert_eq!((summary.freed, canary), (2 * MIB as u64, None));
 }
@@ -92,17 +91,16 @@ fn it_stops_at_once() {
     let file = written(&directory, &[(0, 8 * MIB)]);
     let work = Work::new(8 * MIB as u64, 1);
     // A byte for each second: it would take months.
-    let policy = Policy::Rate {
+    let pacing = Pacing::new(Policy::Rate {
         bytes_per_s: 1.0,
         piece: 4096,
-    };
-    let options = ThrottleOptions::default();
-    let mut reclaimer = PacedReclaimer::new(on.as_fd(), policy, None, &work, &options).unwrap();
-    if !reclaimer.is_paced() {
+    });
+    let mut volume = Volume::start(on.as_fd(), &pacing, &work, &mut silent).unwrap();
+    if !volume.is_paced() {
         println!("skipped: no discards are sent here");
         return;
     }
-    let stopped = reclaimer.empty(&file, &mut Until(4)).unwrap_err();
+    let stopped = volume.empty(&file, &mut until(4)).unwrap_err();
     assert!(matches!(stopped, ReclaimError::Interrupted), "{stopped}");
     assert!(file.metadata().unwrap().len() > 0);
 }
@@ -111,37 +109,34 @@ fn it_stops_at_once() {
 fn what_the_caller_freed_is_committed_before_more_is_granted() {
     let (_directory, on) = directory();
     let work = Work::new(8 * MIB as u64, 1);
-    let policy = Policy::Adaptive(pace::Goal::slowdown(1.0));
-    let options = ThrottleOptions::default();
-    let mut reclaimer = PacedReclaimer::new(on.as_fd(), policy, None, &work, &options).unwrap();
-    reclaimer.freed(4096);
-    assert!(reclaimer.throttle.is_uncommitted());
+    let pacing = Pacing::new(Policy::Adaptive(pace::Goal::slowdown(1.0)));
+    let mut volume = Volume::start(on.as_fd(), &pacing, &work, &mut silent).unwrap();
+    volume.freed(4096);
+    assert!(volume.throttle.is_uncommitted());
     // As for a large file among small ones.
-    reclaimer.grant(4096, &mut Until(u32::MAX)).unwrap();
-    assert!(!reclaimer.throttle.is_uncommitted());
+    volume.grant(4096, &mut silent).unwrap();
+    assert!(!volume.throttle.is_uncommitted());
 }
 
 #[test]
 fn small_files_share_a_piece_and_its_commit() {
     let (_directory, on) = directory();
     let work = Work::new(8 * MIB as u64, 1);
-    let policy = Policy::Fixed {
+    let pacing = Pacing::new(Policy::Fixed {
         chunk: MIB as u64,
         sleep: Duration::ZERO,
-    };
-    let options = ThrottleOptions::default();
-    let mut reclaimer = PacedReclaimer::new(on.as_fd(), policy, None, &work, &options).unwrap();
-    if !reclaimer.is_paced() {
+    });
+    let mut volume = Volume::start(on.as_fd(), &pacing, &work, &mut silent).unwrap();
+    if !volume.is_paced() {
         println!("skipped: no discards are sent here");
         return;
     }
-    let mut watch = Until(u32::MAX);
     for number in 1..=100 {
-        reclaimer.allow(4096, &mut watch).unwrap();
-        reclaimer.freed(4096);
-        assert_eq!(reclaimer.piece.left, MIB as u64 - 4096 * number, "{number}");
+        volume.allow(4096, &mut silent).unwrap();
+        volume.freed(4096);
+        assert_eq!(volume.piece.left, MIB as u64 - 4096 * number, "{number}");
     }
     // A file that fits into the rest goes whole; one that is larger than any piece doesn't.
-    assert!(reclaimer.fits(64 << 10, &mut watch).unwrap());
-    assert!(!reclaimer.fits(2 * MIB as u64, &mut watch).unwrap());
+    assert!(volume.fits(64 << 10, &mut silent).unwrap());
+    assert!(!volume.fits(2 * MIB as u64, &mut silent).unwrap());
 }

@@ -8,11 +8,10 @@ use std::time::Duration;
 
 use pace::{Goal, Policy, Refusal, Work};
 
-use super::PacedReclaimer;
-use super::paced::free_failed;
-use crate::error::ReclaimError;
-use crate::throttle::{ThrottleOptions, nameless};
-use crate::watch::Watch;
+use super::{Volume, free_failed};
+use crate::event::Listener;
+use crate::throttle::{Pacing, Stack, nameless};
+use crate::{ReclaimError, Result};
 
 /// The number of files and the bytes of each: each file becomes a small discard.
 const FILES: usize = 16;
@@ -32,26 +31,28 @@ const SLOWDOWN: f64 = 0.5;
 /// [`ReclaimError::Refused`] with a latency that can be met, or the error that stopped it.
 pub(crate) fn try_latency(
     on: BorrowedFd<'_>,
+    stack: Stack,
     asked: Duration,
-    options: &ThrottleOptions,
-    watch: &mut dyn Watch,
-) -> Result<(), ReclaimError> {
+    pacing: &Pacing,
+    listener: &mut Listener<'_>,
+) -> Result<()> {
     let Ok(files) = files(on) else { return Ok(()) };
     let goal = Goal {
         // Whatever they take: only then is it known.
         max_latency: Some(Duration::from_secs(3600)),
         ..Goal::slowdown(SLOWDOWN)
     };
-    let options = ThrottleOptions {
+    let pacing = Pacing {
+        policy: Policy::Adaptive(goal),
         reads_per_s: Some(READS_PER_S),
-        ..options.clone()
+        ..pacing.clone()
     };
     let work = Work::new((FILES * BYTES) as u64, FILES as u64);
-    let mut reclaimer = PacedReclaimer::new(on, Policy::Adaptive(goal), None, &work, &options)?;
+    let mut volume = Volume::of(on, stack, None, &pacing, &work, listener)?;
     for file in &files {
-        reclaimer.empty(file, watch)?;
+        volume.empty(file, listener)?;
     }
-    let summary = reclaimer.finish(watch)?;
+    let summary = volume.finish(listener)?;
     let Some(observed) = summary.observed.filter(|_| summary.discards > 0) else {
         return Ok(());
     };
@@ -66,7 +67,7 @@ pub(crate) fn try_latency(
 }
 
 /// Files without names that lie on the disk.
-fn files(on: BorrowedFd<'_>) -> Result<Vec<File>, ReclaimError> {
+fn files(on: BorrowedFd<'_>) -> Result<Vec<File>> {
     let mut bytes = vec![0u8; BYTES + 4096];
     fastrand::Rng::new().fill(&mut bytes);
     let skip = bytes.as_ptr().align_offset(4096);

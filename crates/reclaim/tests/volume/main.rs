@@ -8,9 +8,8 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::process::Command;
 
 use pace::{Goal, Policy, Work};
-use reclaim::Unwatched;
-use reclaim::reclaimer::{Emptied, PacedReclaimer};
-use reclaim::throttle::{Summary, ThrottleOptions};
+use reclaim::throttle::{Pacing, Summary};
+use reclaim::{Emptied, Event, Reply, Volume, silent};
 use testkit::gate::{self, lacks};
 use testkit::loop_fs::{Fs, LoopFs, On, SMALL};
 
@@ -47,20 +46,24 @@ fn victim(fs: &LoopFs) -> File {
 fn empty(fs: &LoopFs, file: &File) -> (Emptied, Summary, Vec<String>) {
     let allocated = file.metadata().unwrap().blocks() * 512;
     let on = File::open(fs.path()).unwrap();
-    let policy = Policy::Adaptive(Goal::slowdown(0.5));
+    let pacing = Pacing::new(Policy::Adaptive(Goal::slowdown(0.5)));
     let work = Work::new(allocated, 2);
-    let options = ThrottleOptions::default();
-    let mut reclaimer = PacedReclaimer::new(on.as_fd(), policy, None, &work, &options).unwrap();
-    let warnings = reclaimer.warnings().iter();
-    let warnings = warnings.map(ToString::to_string).collect();
-    let emptied = reclaimer.empty(file, &mut Unwatched).unwrap();
+    let mut notes = Vec::new();
+    let mut listener = |event: Event<'_>| {
+        if let Event::Note(sentence) = event {
+            notes.push(sentence.to_string());
+        }
+        Reply::Yes
+    };
+    let mut volume = Volume::start(on.as_fd(), &pacing, &work, &mut listener).unwrap();
+    let emptied = volume.empty(file, &mut silent).unwrap();
     assert_eq!(file.metadata().unwrap().blocks(), 0);
-    let summary = reclaimer.finish(&mut Unwatched).unwrap();
+    let summary = volume.finish(&mut silent).unwrap();
     assert_eq!((emptied.bytes, summary.freed), (allocated, allocated));
-    (emptied, summary, warnings)
+    (emptied, summary, notes)
 }
 
-/// All that was freed was discarded before the reclaimer finished.
+/// All that was freed was discarded before the volume finished.
 fn is_paid(what: &str, emptied: &Emptied, summary: &Summary) {
     assert!(
         summary.answered && summary.written_off == 0,
@@ -182,14 +185,13 @@ fn where_extents_cannot_be_told_it_is_freed_in_pieces_all_the_same() {
     file.write_all_at(&vec![7; 16 * MIB as usize], 0).unwrap();
     let allocated = file.metadata().unwrap().blocks() * 512;
     let on = File::open(fs.path()).unwrap();
-    let policy = Policy::Rate {
+    let pacing = Pacing::new(Policy::Rate {
         bytes_per_s: 1e9,
         piece: 4 * MIB,
-    };
+    });
     let work = Work::new(allocated, 1);
-    let options = ThrottleOptions::default();
-    let mut reclaimer = PacedReclaimer::new(on.as_fd(), policy, None, &work, &options).unwrap();
-    let emptied = reclaimer.empty(&file, &mut Unwatched).unwrap();
+    let mut volume = Volume::start(on.as_fd(), &pacing, &work, &mut silent).unwrap();
+    let emptied = volume.empty(&file, &mut silent).unwrap();
     assert_eq!(emptied.bytes, allocated);
     assert!(emptied.calls >= 4, "{emptied:?}");
     assert_eq!(file.metadata().unwrap().blocks(), 0);

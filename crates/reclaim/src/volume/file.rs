@@ -4,7 +4,7 @@ use std::fs::File;
 
 use linux::files::{FileError, FileExtent, extents_within};
 
-use super::pieces::{Cutting, Piece, Tail};
+use super::cutting::{Cutting, Piece, Tail};
 
 /// The bytes of the file that one look covers: a file in the smallest fragments has two million
 /// extents in them.
