@@ -274,7 +274,7 @@ mod tests {
         };
         let small = refused(512, 480);
         assert!(small.contains("the file system is too small: it has 512 MiB"));
-        assert!(small.contains("at least 2048 MiB") && !small.contains("only 0 MiB"));
+        assert!(small.contains("at least 2.0 GiB") && !small.contains("only 0"));
         // A larger one is full, and space can be freed.
         assert!(refused(8192, 900).contains("free some space"));
     }
@@ -293,7 +293,7 @@ mod tests {
         let wanted = wanted(Some(8 * GIB), Some(GIB));
         let error = choose(&space, wanted).unwrap_err();
         assert_eq!(error.usable, GIB);
-        assert!(error.to_string().contains("9216 MiB"), "{error}");
+        assert!(error.to_string().contains("9.0 GiB"), "{error}");
     }
 
     #[test]

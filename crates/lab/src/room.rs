@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(asked(GIB, 0).unwrap(), GIB);
         assert_eq!(asked(100 * GIB, 0).unwrap(), 12 * GIB, "the whole drive");
         let error = asked(12 * GIB, 12 * GIB).unwrap_err().to_string();
-        for part in ["12288 MiB of data", "23552 MiB are free"] {
+        for part in ["12.0 GiB of data", "23.0 GiB are free"] {
             assert!(error.contains(part), "{error}");
         }
     }

@@ -86,7 +86,7 @@ fn the_probe_agrees_with_an_attempt_and_leaves_nothing() {
         DirectIo::Refused(_) => assert!(matches!(attempt, Err(FileError::Direct { .. }))),
     }
     let missing = probe_direct(directory.path().join("missing")).unwrap_err();
-    assert!(missing.to_string().contains("missing"));
+    assert!(missing.to_string().contains("no file can be made"));
 }
 
 #[test]
