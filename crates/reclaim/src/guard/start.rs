@@ -198,8 +198,8 @@ impl Refusing<'_> {
 
     fn unless_async(&self, mount: &Mount, options: &GuardOptions) -> Result<Way, GuardError> {
         let given = [
-            (options.between.is_some(), "between"),
-            (options.min_run.is_some(), "min-run"),
+            (options.between.is_some(), "--set between"),
+            (options.min_run.is_some(), "--set min-run"),
             (options.goal.max_latency.is_some(), "--max-latency"),
         ];
         if let Some((_, option)) = given.iter().find(|(given, _)| *given) {

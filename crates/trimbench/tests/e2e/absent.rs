@@ -123,7 +123,7 @@ fn a_trim_that_is_stopped_blames_nobody() {
         let report = states.path().join("report");
         let at = fs.path().to_string_lossy();
         let report_is = report.to_string_lossy();
-        let arguments = ["--rate", "300M", "--json", &report_is, &at];
+        let arguments = ["--set", "rate=300M", "--json", &report_is, &at];
         let _hogs = busy.then(Hogs::start);
         let mut running = start(fstrim(states.path(), &arguments));
         running.until("its notes", || {

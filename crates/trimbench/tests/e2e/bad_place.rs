@@ -86,7 +86,7 @@ fn without_direct_io_it_offers_buffered() {
     // ext4 that journals data refuses O_DIRECT or falls back, by kernel version; a FAT or an old
     // tmpfs refuse it. What refuses it everywhere is a tmpfs before Linux 6.6, or ramfs.
     let mount = RamFs::new();
-    refused(&mount.0, &[], &["--set", "actor.buffered=true"]);
+    refused(&mount.0, &[], &["add --set buffered=true"]);
     assert_eq!(names(&mount.0), [""; 0]);
 }
 

@@ -223,7 +223,7 @@ fn a_remount_that_cannot_be_had_is_refused_before_anything_is_written() {
     if lacks(LOOP_EXT4) || lacks(&[Need::Tool("setpriv")]) {
         return;
     }
-    let words = ["leave out --remount", "second name"];
+    let words = ["give --control alone", "second name"];
     let off = LoopFs::new(Fs::Ext4, "nodiscard", SMALL, On::Tmpfs);
     for more in [&["--dry-run"][..], &[]] {
         let arguments = [&["--control=remount"], more].concat();

@@ -321,11 +321,11 @@ fn what_cannot_be_trimmed_is_told() {
     };
     fails(2, &[], "MOUNT");
     fails(2, &["--all", "/"], "cannot be used with");
-    fails(2, &["--set", "rate=0", "/"], "above 0");
+    fails(2, &["--set", "rate=0", "/"], "more than 0");
     fails(
         2,
         &["--set", "rate=1M", "--slowdown", "5%", "/"],
-        "cannot be used with",
+        "it doesn't go with --slowdown",
     );
     fails(1, &["/nothing"], "/nothing");
     fails(2, &["--listed-in", "/nothing:/none"], "'/nothing'");

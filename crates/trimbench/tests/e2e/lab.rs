@@ -416,7 +416,7 @@ fn a_drive_that_can_not_be_is_refused_with_what_can() {
     refused("--profile ideal --size 1G --slower 0", &["0 times slower"]);
     refused_later(
         "--profile ideal --size 900T --set store-limit=800T",
-        &["838860800 MiB of data in memory", "are free", "in a file"],
+        &["800 TiB of data in memory", "are free", "in a file"],
     );
     refused(
         "--profile ideal --size 1G --set phii=1",
