@@ -101,10 +101,10 @@ fn an_interrupted_deletion_writes_its_json_too() {
     let file = notes.path().join("told.json");
     let slowly = [
         "big",
-        "-c",
-        "1",
-        "-s",
-        "200ms",
+        "--set",
+        "chunk=1M",
+        "--set",
+        "sleep=200ms",
         "--json",
         &file.to_string_lossy(),
     ];
