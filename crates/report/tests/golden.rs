@@ -191,7 +191,7 @@ STALL  Deleting 75.0 GiB stalled reads for 12.0 s (to 2.0 % of 36,000/s in its
 - Discards were in service nearly all the time while files were created and
   dropped, so what they cost can't be separated from what the writes cost. A
   control run (--control) has the writes without the discards; or leave longer
-  pauses between the deletions, or look closer (--interval).
+  pauses between the deletions, or look closer (--set phases.interval=10ms).
 - The devices wrote far more in the seconds with discards than in those without:
   it may be the writes that slow the foreground. A control run (--control) has
   them without the discards; or let the deleter write more evenly.

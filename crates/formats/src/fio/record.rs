@@ -12,8 +12,8 @@ use crate::{Options, parts};
 /// Shortest interval that is chosen, in seconds: of single I/Os, and what a run records.
 pub(crate) const SHORTEST_S: f64 = 0.1;
 
-/// Intervals that a record may have however few lines the logs have: a day at 100 ms.
-const FEW_LINES: usize = 864_000;
+/// Intervals that a record may have however few lines the logs have: eight hours at 100 ms.
+const FEW_LINES: usize = 288_000;
 
 /// Makes a record of series alone. A gap in the logs is in it as what it was:
 /// intervals in which nothing completed.
