@@ -13,7 +13,7 @@ const DRIVE: &str = "--size 3G --set a=600ms --set write.latency=0 --set write.p
 /// An open loop judges by the age of its oldest read: other work on the machine
 /// doesn't unsettle it as it does a closed loop's rate.
 const RUN: &str = "--size 512M --set foreground.size=64M --rate 500 --settle 2s --baseline 8s \
-                   --recovery 1s --set interval=100ms";
+                   --recovery 1s --set phases.interval=100ms";
 /// Where a read takes so long before anything is deleted, in microseconds, the machine is busy.
 const BUSY_US: f64 = 30_000.0;
 
