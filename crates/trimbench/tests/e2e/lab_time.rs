@@ -63,7 +63,7 @@ fn a_slowed_drive_is_told_in_the_time_of_what_it_stands_for() {
         conforms(&verdict);
         verdict
     };
-    assert_eq!(report(&["--set", "judge.as-drive=true"]), *told);
+    assert_eq!(report(&["--set", "as-drive=true"]), *told);
     let raw = report(&[]);
     assert_eq!(raw["slower"]["converted"], false);
     assert!(raw["warnings"].to_string().contains("4 times slower"));
