@@ -92,8 +92,8 @@ impl Throttle {
     /// the debt is paid.
     ///
     /// # Errors
-    /// [`ReclaimError::Interrupted`] if `listener` ends it, or [`ReclaimError::Io`] if the commit
-    /// fails.
+    /// [`crate::ReclaimError::Interrupted`] if `listener` ends it, or
+    /// [`crate::ReclaimError::Io`] if the commit fails.
     pub fn commit_freed(&mut self, listener: &mut Listener<'_>) -> Result<()> {
         if !std::mem::take(&mut self.commits.uncommitted) {
             return Ok(());
