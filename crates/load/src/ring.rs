@@ -358,11 +358,6 @@ impl Ring {
         }
     }
 
-    /// Entries pushed that the kernel hasn't taken.
-    pub fn unsubmitted(&self) -> u32 {
-        self.submit.next.wrapping_sub(self.submit.taken)
-    }
-
     /// Hands every completion that is there to `each`, with no system call.
     #[inline]
     pub fn reap(&mut self, mut each: impl FnMut(Cqe)) -> u32 {

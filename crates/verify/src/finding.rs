@@ -77,11 +77,6 @@ impl Finding {
         std::iter::once(self.cause).chain(self.other_causes.iter().copied())
     }
 
-    /// The causes in a few words.
-    pub fn cause_names(&self) -> String {
-        hedged(self.causes().map(Cause::name))
-    }
-
     /// Adds a cause that other findings point to. It comes first unless this finding's own evidence
     /// points to another.
     pub(crate) fn may_be(&mut self, cause: Cause) {
@@ -261,7 +256,6 @@ mod tests {
             synced: true,
             ..the_drive_of_2009()
         };
-        assert_eq!(found.cause_names(), "most likely lost-write, or late-trim");
         let summary = found.summed_up().summary;
         for words in [
             "all zeros where synced data should be: most likely a write that the drive \

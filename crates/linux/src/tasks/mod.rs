@@ -88,15 +88,6 @@ impl Thread {
         let text = fs::read_to_string(self.file(&format!("fdinfo/{number}")));
         text.is_ok_and(|text| has_direct(&text))
     }
-
-    /// How long it has run on a processor and waited for one, in seconds. `None` if the kernel
-    /// doesn't say, or it has ended.
-    pub fn ran_and_queued_s(self) -> Option<(f64, f64)> {
-        let text = fs::read_to_string(self.file("schedstat")).ok()?;
-        let mut fields = text.split_ascii_whitespace();
-        let mut next = || fields.next()?.parse::<f64>().ok().map(|ns| ns / 1e9);
-        Some((next()?, next()?))
-    }
 }
 
 /// A thread's `stat`, held open: a reading makes one system call. It stays that of its thread,
