@@ -20,6 +20,12 @@ const fn word<T: Copy>(name: &'static str, value: T, about: &'static str) -> Wor
     Word { name, about, value }
 }
 
+/// The name of a value; each has one.
+fn name_of<T: PartialEq>(words: &[Word<T>], value: T) -> &'static str {
+    let word = words.iter().find(|word| word.value == value);
+    word.map_or("unknown", |word| word.name)
+}
+
 /// Words from a table with a row for each: its name, its value, and its meaning.
 macro_rules! words {
     ($($name:literal $value:expr, $about:literal;)+) => {
@@ -45,9 +51,7 @@ pub enum ActorOp {
 impl ActorOp {
     /// Its name.
     pub fn name(self) -> &'static str {
-        OPS.iter()
-            .find(|word| word.value == self)
-            .map_or("read", |word| word.name)
+        name_of(&OPS, self)
     }
 }
 
@@ -79,9 +83,7 @@ pub enum How {
 impl How {
     /// Its name.
     pub fn name(self) -> &'static str {
-        HOWS.iter()
-            .find(|word| word.value == self)
-            .map_or("none", |word| word.name)
+        name_of(HOWS, self)
     }
 }
 
