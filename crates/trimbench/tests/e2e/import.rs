@@ -420,7 +420,7 @@ fn what_is_none_of_it_is_refused() {
         ("empty", &["is empty"][..]),
         ("noise", &["can't be imported"]),
         ("gz", &["can't be read"]),
-        ("far_iops.1.log", &["more than 864000 intervals"]),
+        ("far_iops.1.log", &["more than 288000 intervals"]),
         ("basic", &["iostat -x"]),
         ("record", &["trimbench report"]),
         ("notes", &["notes alone"]),
