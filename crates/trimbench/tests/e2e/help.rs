@@ -215,13 +215,10 @@ fn a_setting_that_is_wrong_is_answered_with_the_key_the_value_and_the_nearest_ke
             &["run", "--set", "engine=posix"],
             &["engine=posix", "io_uring", "sync"],
         ),
+        (&["rm", "--chunk", "0", "none"], &["--chunk", "more than 0"]),
         (
-            &["rm", "--set", "chunk=0", "none"],
-            &["chunk=0", "more than 0"],
-        ),
-        (
-            &["rm", "--set", "slep=1s", "none"],
-            &["slep=1s", "did you mean 'sleep'?"],
+            &["rm", "--set", "trsh=false", "none"],
+            &["trsh=false", "did you mean 'trash'?"],
         ),
         (
             &["fstrim", "--set", "rat=1M/s", "/"],

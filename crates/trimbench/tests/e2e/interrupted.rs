@@ -194,7 +194,7 @@ fn the_trash_of_our_own_rm_goes_too() {
     let fs = LoopFs::new(Fs::Ext4, "discard", SMALL, On::Tmpfs);
     let files = Files::new();
     let program = format!(
-        "{} rm --set chunk=1M --set sleep=1s {{}}",
+        "{} rm --chunk 1M --sleep 1s {{}}",
         env!("CARGO_BIN_EXE_trimbench")
     );
     let mut running = begin(fs.path(), &files, &["--delete", &program]);

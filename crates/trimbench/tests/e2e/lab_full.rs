@@ -131,7 +131,7 @@ fn rm_names_the_store_that_filled_up() {
     );
     // A commit for each piece, and each needs new blocks of the journal.
     let mut command = trimbench();
-    command.args(["rm", "--set", "chunk=1M", "--set", "sleep=50ms"]);
+    command.args(["rm", "--chunk", "1M", "--sleep", "50ms"]);
     command.arg(&file);
     let mut running = start(full.lab.in_here(command));
     running.until("it has begun", || !file.exists());

@@ -368,7 +368,7 @@ impl OpenBeforeCopy {
 }
 
 /// The arguments with which a file is emptied in any case.
-const IN_PIECES: [&str; 4] = ["--set", "chunk=1M", "--set", "sleep=0s"];
+const IN_PIECES: [&str; 4] = ["--chunk", "1M", "--sleep", "0s"];
 
 #[test]
 fn a_file_of_an_upper_directory_keeps_its_content() {

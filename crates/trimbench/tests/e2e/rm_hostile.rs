@@ -89,7 +89,7 @@ fn left_behind(here: &Path) -> String {
     written(&here.join("t/big"), 16);
     fs::create_dir(here.join("outside")).unwrap();
     fs::write(here.join("outside/precious"), "years of work").unwrap();
-    let slow = ["-r", "t", "--set", "chunk=1M", "--set", "sleep=300ms"];
+    let slow = ["-r", "t", "--chunk", "1M", "--sleep", "300ms"];
     let mut running = start(rm(here, &slow));
     running.until("the trash", || seen(here) == ["trash", "outside"]);
     // Dropping it kills it.
@@ -261,10 +261,7 @@ fn the_command_that_goes_on_is_one_for_a_shell() {
     let (_, on) = done.stderr.split_once("go on with: trimbench ").unwrap();
     // As slowly as it was begun.
     let line = format!("\"$0\" {}", on.trim_end());
-    assert!(
-        line.ends_with(" --set=chunk=1M --set=sleep=200ms"),
-        "{line}"
-    );
+    assert!(line.ends_with(" --chunk=1M --sleep=200ms"), "{line}");
     let mut shell = Command::new("bash");
     shell.args(["-c", &line, env!("CARGO_BIN_EXE_trimbench")]);
     shell.current_dir(here);

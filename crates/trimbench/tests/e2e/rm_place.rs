@@ -157,7 +157,7 @@ pub fn seen(directory: &Path) -> Vec<String> {
 }
 
 /// A MiB at a time, for tests that change something meanwhile.
-pub const SLOW: [&str; 4] = ["--set", "chunk=1M", "--set", "sleep=200ms"];
+pub const SLOW: [&str; 4] = ["--chunk", "1M", "--sleep", "200ms"];
 
 /// Whether `t` is in the trash for good: its file's second piece comes after a commit.
 pub fn half_way(here: &Path) -> bool {

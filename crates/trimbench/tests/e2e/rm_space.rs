@@ -186,15 +186,8 @@ fn goals_of_all_kinds_are_taken() {
     };
     let here = fs.path();
     for goal in [
-        &["--set", "chunk=1M", "--set", "sleep=1ms"][..],
-        &[
-            "--set",
-            "chunk=1M",
-            "--set",
-            "sleep=1ms",
-            "--set",
-            "fsync=false",
-        ],
+        &["--chunk", "1M", "--sleep", "1ms"][..],
+        &["--chunk", "1M", "--sleep", "1ms", "--set", "fsync=false"],
         &["--max-latency", "200ms", "--quiet"],
         &["--profile", "870-evo", "--slowdown", "50%"],
         &["--set", "trash=false", "--slowdown", "50%"],
@@ -226,7 +219,7 @@ fn interrupted_it_is_out_of_sight_and_goes_on() {
     fs::create_dir(here.join("t")).unwrap();
     written(&here.join("t/big"), 64);
     fs::write(here.join("kept"), "").unwrap();
-    let slow = ["-r", "t", "--set", "chunk=4M", "--set", "sleep=300ms"];
+    let slow = ["-r", "t", "--chunk", "4M", "--sleep", "300ms"];
     let mut running = start(rm(here, &slow));
     running.until("the trash", || seen(here) == ["trash", "kept"]);
     // Somebody is at it: it is left alone.
@@ -254,7 +247,7 @@ fn what_is_not_mounted_just_now_is_not_forgotten() {
         command.env("XDG_STATE_HOME", state.path());
     };
     written(&here.join("big"), 64);
-    let mut slow = rm(here, &["big", "--set", "chunk=4M", "--set", "sleep=300ms"]);
+    let mut slow = rm(here, &["big", "--chunk", "4M", "--sleep", "300ms"]);
     noted(&mut slow);
     let mut running = start(slow);
     running.until("the trash", || seen(here) == ["trash"]);
@@ -333,7 +326,7 @@ fn killed_at_any_moment_it_loses_nothing() {
         written(&here.join("big"), 4);
         let running = start(rm(
             here,
-            &["-r", "t", "big", "--set", "chunk=1M", "--set", "sleep=5ms"],
+            &["-r", "t", "big", "--chunk", "1M", "--sleep", "5ms"],
         ));
         std::thread::sleep(Duration::from_micros(round as u64 % 40 * 2500));
         // Dropping it kills it.

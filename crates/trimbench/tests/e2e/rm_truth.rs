@@ -68,7 +68,7 @@ fn what_nobody_measured_is_null_and_never_prints_as_0() {
     };
     let here = fs.path();
     for way in [
-        &["--set", "chunk=1M", "--set", "sleep=1ms"][..],
+        &["--chunk", "1M", "--sleep", "1ms"][..],
         &["--set", "fsync=false"],
         &["--slowdown", "50%"],
     ] {
@@ -101,10 +101,10 @@ fn an_interrupted_deletion_writes_its_json_too() {
     let file = notes.path().join("told.json");
     let slowly = [
         "big",
-        "--set",
-        "chunk=1M",
-        "--set",
-        "sleep=200ms",
+        "--chunk",
+        "1M",
+        "--sleep",
+        "200ms",
         "--json",
         &file.to_string_lossy(),
     ];
@@ -190,7 +190,7 @@ fn what_readers_lose_is_measured_in_every_mode() {
         lab.up(&name, &kind.split(' ').chain([&*at]).collect::<Vec<_>>());
         written(&mount.join("read"), 16);
         for mode in [
-            &["--set", "chunk=32M", "--set", "sleep=20ms"][..],
+            &["--chunk", "32M", "--sleep", "20ms"][..],
             &["--slowdown", "30%"],
         ] {
             written(&mount.join("big"), 512);

@@ -6,6 +6,7 @@ use std::time::Duration;
 use bench::scenario::values::{duration, size, truth};
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{ArgAction, Args, ValueEnum};
+use pace::Policy;
 use units::section;
 use units::settings::Section;
 
@@ -103,7 +104,16 @@ pub struct RmArgs {
     #[command(flatten)]
     #[allow(missing_docs, reason = "its own say it")]
     pub goal: GoalArgs,
-    /// Set a detail, e.g. chunk=128M; `trimbench scenarios keys rm` lists all
+    /// No goal: free this much (MiB) at once, and sleep, as slowrm
+    ///
+    /// It frees in fixed steps, whatever the drive does. Where no discards are sent, all is freed
+    /// at once.
+    #[arg(short, long, help_heading = GOALS, value_name = "SIZE", value_parser = chunk)]
+    pub chunk: Option<u64>,
+    /// How long to sleep (seconds) after each --chunk [default: 0.1]
+    #[arg(short, long, help_heading = GOALS, value_name = "TIME", value_parser = sleep)]
+    pub sleep: Option<Duration>,
+    /// Set a detail; `trimbench scenarios keys rm` lists all
     #[arg(long, help_heading = GOALS, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
 
@@ -160,14 +170,10 @@ pub enum Preserve {
 }
 
 section! {
-    /// Details of a removal. Any of the first three frees in fixed steps, whatever the drive does,
-    /// as slowrm; where no discards are sent, all is freed at once.
+    /// Details of a removal.
     pub(crate) struct Details["rm", |_| ""] {
-        /// Fixed steps instead of a goal: free this much at once, then sleep.
-        "chunk" chunk: u64 = size, default "128M";
-        /// Fixed steps instead of a goal: how long to sleep after each.
-        "sleep" sleep: Duration = duration, default "100ms";
-        /// Force a commit after each piece; false: fixed steps without.
+        /// Force a commit after each piece; false: free in fixed steps, as with --chunk, without
+        /// commits (slowrm's -S).
         "fsync" fsync: bool = truth, default "true";
         /// Rename into a trash first; false: an interrupted removal is half-deleted in sight, and
         /// can't be resumed.
@@ -175,26 +181,74 @@ section! {
     }
 }
 
-impl Details {
-    /// Reads the details of a removal. Fixed steps leave a goal nothing to decide.
-    pub(crate) fn read(args: &RmArgs) -> Result<Details, String> {
-        let details = Details::of(&args.set)?;
-        let given = details.given();
-        let fixed = given.iter().find(|key| **key != "trash");
-        match (fixed, args.goal.has_limit(), details.trash()) {
-            (Some(key), true, _) => Err(format!(
-                "--set {key}: fixed steps don't go with --slowdown, --max-latency or --deadline: \
-                 leave out one of them"
-            )),
-            (_, _, false) if args.resume.is_some() => {
-                Err("--set trash=false: --resume goes on in a trash; leave it out".to_owned())
-            }
-            _ => Ok(details),
+/// What slowrm frees at once, and how long it sleeps then.
+const STEP: (u64, Duration) = (128 << 20, Duration::from_millis(100));
+
+impl RmArgs {
+    /// The options' details. Fixed steps leave a goal nothing to decide.
+    pub(crate) fn details(&self) -> Result<Details, String> {
+        let details = Details::of(&self.set)?;
+        if self.is_fixed(&details) && self.goal.has_limit() {
+            return Err(
+                "--chunk, --sleep and --set fsync=false free in fixed steps: leave them out, or \
+                 --slowdown, --max-latency and --deadline"
+                    .to_owned(),
+            );
         }
+        if !details.trash() && self.resume.is_some() {
+            return Err("--set trash=false: --resume goes on in a trash; leave it out".to_owned());
+        }
+        Ok(details)
     }
 
-    /// Whether it frees in fixed steps.
-    pub(crate) fn is_fixed(&self) -> bool {
-        self.given().iter().any(|key| *key != "trash")
+    /// Whether it frees in fixed steps, whatever the drive does.
+    fn is_fixed(&self, details: &Details) -> bool {
+        self.chunk.is_some() || self.sleep.is_some() || details.given().contains(&"fsync")
+    }
+
+    /// How it is paced.
+    pub(crate) fn policy(&self, details: &Details) -> Policy {
+        match self.is_fixed(details) {
+            true => Policy::Fixed {
+                chunk: self.chunk.unwrap_or(STEP.0),
+                sleep: self.sleep.unwrap_or(STEP.1),
+            },
+            false => Policy::Adaptive(self.goal.goal()),
+        }
+    }
+}
+
+/// slowrm counts in megabytes.
+fn chunk(text: &str) -> Result<u64, String> {
+    let bytes = match text.parse::<u64>() {
+        Ok(mib) => mib.checked_mul(1 << 20).ok_or("too much")?,
+        Err(_) => size(text)?,
+    };
+    match bytes {
+        0 => Err("must be more than 0".to_owned()),
+        bytes => Ok(bytes),
+    }
+}
+
+/// slowrm counts in seconds.
+fn sleep(text: &str) -> Result<Duration, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) => Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string()),
+        Err(_) => duration(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_numbers_are_slowrms() {
+        assert_eq!(chunk("128"), Ok(128 << 20));
+        assert_eq!(chunk("64k"), Ok(64 << 10));
+        assert!(chunk("0").is_err());
+        assert_eq!(sleep("0.1"), Ok(Duration::from_millis(100)));
+        assert_eq!(sleep("20ms"), Ok(Duration::from_millis(20)));
+        assert!(sleep("-1").is_err());
     }
 }

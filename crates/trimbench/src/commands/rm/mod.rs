@@ -14,11 +14,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use linux::files::directory_of;
-use pace::{Policy, Refusal, Work};
+use pace::{Refusal, Work};
 use reclaim::throttle::Pacing;
 use reclaim::{Asking, Options, Outcome, PreserveRoot, Volumes, Where};
 use ssd::Card;
 use units::names::{quoted, shown};
+use units::{bytes_exact, duration_exact};
 
 use crate::commands::rm::args::{Details, Interactive, Preserve, RmArgs};
 use crate::console::Stream;
@@ -30,14 +31,14 @@ use messages::Printer;
 
 /// Carries out the command.
 pub(crate) fn run(args: &RmArgs) -> Result<Exit, Error> {
-    let details = Details::read(args).map_err(Error::Usage)?;
+    let details = args.details().map_err(Error::Usage)?;
     let card = args
         .goal
         .profile
         .as_deref()
         .map(crate::card::named)
         .transpose()?;
-    let policy = policy(args, &details);
+    let policy = args.policy(&details);
     let stop = signals::stop_flag()
         .map_err(|error| Error::Usage(format!("signals can't be caught: {error}")))?;
     let options = options(args, &details);
@@ -155,16 +156,6 @@ fn goal_foreseen(
     Ok(())
 }
 
-fn policy(args: &RmArgs, details: &Details) -> Policy {
-    match details.is_fixed() {
-        true => Policy::Fixed {
-            chunk: details.chunk(),
-            sleep: details.sleep(),
-        },
-        false => Policy::Adaptive(args.goal.goal()),
-    }
-}
-
 fn options(args: &RmArgs, details: &Details) -> Options {
     let terminal = args.presume_input_tty || std::io::stdin().is_terminal();
     let asking = match () {
@@ -242,8 +233,15 @@ fn end(outcome: &Outcome, args: &RmArgs) -> Exit {
 /// with what can be met instead.
 fn given(args: &RmArgs, refused: Option<Refusal>) -> Vec<String> {
     let mut words = args.goal.given_but(refused);
-    let set = args.set.iter().map(|setting| format!("--set={setting}"));
-    words.extend(set);
+    words.extend(
+        args.chunk
+            .map(|chunk| format!("--chunk={}", bytes_exact(chunk))),
+    );
+    words.extend(
+        args.sleep
+            .map(|sleep| format!("--sleep={}", duration_exact(sleep))),
+    );
+    words.extend(args.set.iter().map(|setting| format!("--set={setting}")));
     words
 }
 
@@ -276,8 +274,8 @@ mod tests {
                 &["--deadline=90s", "--profile=my card.toml"],
             ),
             (
-                &["--set", "chunk=128M", "--set", "fsync=false"],
-                &["--set=chunk=128M", "--set=fsync=false"],
+                &["-c", "128", "-s", "0.1", "--set", "fsync=false"],
+                &["--chunk=128M", "--sleep=100ms", "--set=fsync=false"],
             ),
             (&[], &[]),
         ] {
