@@ -90,8 +90,10 @@ impl Cost {
             }
             Ok(place) => {
                 let point = &mut self.points[place].1;
-                // Short ones are known no finer than the statistics: more of them count.
-                let fine = (took * count / (4.0 * RESOLUTION)).clamp(0.12, 1.0);
+                // Short ones are known no finer than the statistics: more of them count. It is the
+                // time that was expected that decides: else those that happen to be long would
+                // count more than those that happen to be short.
+                let fine = (point.time * count / (4.0 * RESOLUTION)).clamp(0.12, 1.0);
                 let weight = (count / (point.commands + count)).max(0.25 * fine);
                 point.size += weight * (size - point.size);
                 point.time += weight * (took - point.time);

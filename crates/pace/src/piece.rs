@@ -28,6 +28,9 @@ const GROWING: Seconds = Seconds(0.004);
 /// How fast pieces grow that never wait for the budget.
 const EAGER: f64 = 1.3;
 
+/// So many times what a part of a cut extent is to cost, a piece of several parts costs at most.
+const TOGETHER: f64 = 3.0;
+
 /// By how much a piece larger than any before may be over that at worst.
 const PROBED: f64 = 1.5;
 
@@ -290,10 +293,11 @@ impl Sizes {
                 _ => Seconds::INFINITE,
             };
             // Each part of a cut extent has a commit of its own.
-            let commits = match cut {
-                true => 1.0,
-                false => ((beside + self.flushing) / (COMMITS * one)).ceil(),
+            let (commits, eager) = match cut {
+                true => (1.0, self.eager.min(TOGETHER * brief / (phi * one))),
+                false => ((beside + self.flushing) / (COMMITS * one), self.eager),
             };
+            let (commits, eager) = (commits.ceil(), eager.floor());
             let loss = |most: Seconds| ((most / phi.max(Share(0.05)) - beside) / one).floor();
             // At least half of what is lost is for what is freed.
             let half = (beside / one).ceil();
@@ -306,7 +310,7 @@ impl Sizes {
             piece = command
                 * (long / one)
                     .ceil()
-                    .max(self.eager.floor())
+                    .max(eager)
                     .max(commits)
                     .clamp(1.0, most.max(1.0));
         }
