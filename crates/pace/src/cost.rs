@@ -254,4 +254,27 @@ mod tests {
         let small = cost.predict(Bytes::from(MIB)).unwrap().0;
         assert!((0.009..0.011).contains(&small), "{small}");
     }
+
+    /// Beside a checkpoint one discard in twenty takes 32 times as long: the mean is what is
+    /// charged, so it must be what is expected, of that size and of others.
+    #[test]
+    fn long_ones_by_chance_count_as_much_as_short_ones() {
+        let mut cost = Cost::default();
+        let (usual, rare) = (Seconds(0.0005), Seconds(0.016));
+        for _ in 0..20 {
+            cost.learn(1, MIB, usual);
+            cost.learn(1, 4 * MIB, 4.0 * usual);
+        }
+        let mean = (19.0 * usual + rare) / 20.0;
+        let (mut sum, mut most) = (Seconds::ZERO, Seconds::ZERO);
+        for turn in 0..400 {
+            let predicted = cost.predict(Bytes::from(MIB)).unwrap();
+            (sum, most) = (sum + predicted, most.max(predicted));
+            cost.learn(1, MIB, if turn % 20 == 19 { rare } else { usual });
+            cost.learn(1, 4 * MIB, 4.0 * usual);
+        }
+        let predicted = sum / 400.0;
+        assert!(predicted < 1.5 * mean, "{predicted:?} for {mean:?}");
+        assert!(most < 4.0 * mean, "{most:?} for {mean:?}");
+    }
 }
