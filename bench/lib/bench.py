@@ -15,7 +15,7 @@ import sys
 import tempfile
 
 from .numbers import table, turns
-from .programs import call, trimbench
+from .programs import TRIMBENCH, call, trimbench
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -54,6 +54,8 @@ class Bench:
             self.cases = [case for case in cases if any(fnmatch.fnmatchcase(case, one) for one in self.options.only)]
             if unknown := [one for one in self.options.only if not fnmatch.filter(cases, one)]:
                 parser.error(f"there is no case {unknown[0]}; --help lists them")
+        if not os.path.exists(TRIMBENCH):
+            parser.error(f"{TRIMBENCH} is missing; run `make build`")
         if os.geteuid() != 0:
             parser.error("it needs root: it makes drives or file systems")
 
@@ -66,6 +68,7 @@ class Bench:
         self.stack.callback(shutil.rmtree, self.home, ignore_errors=True)
         self.notes = pathlib.Path(self.options.keep or self.home / "notes").resolve()
         self.notes.mkdir(parents=True, exist_ok=True)
+        self.machine = self.context()
         os.environ["TRIMBENCH_LAB_DIR"] = f"{self.home}/lab"
         return self
 
@@ -73,7 +76,7 @@ class Bench:
         self.stack.close()
         if self.rows:
             self.save()
-            print(f"{self.context()}\n\n{table(self.rows, self.columns)}", flush=True)
+            print(f"{self.machine}\n\n{table(self.rows, self.columns)}", flush=True)
 
     def turns(self, cases=None, where=""):
         """Each case in turns; by default those that the arguments choose."""

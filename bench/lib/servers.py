@@ -34,7 +34,7 @@ class Postgres:
 
     def command(self, program, *words):
         return ["setpriv", f"--reuid={self.user}", f"--regid={pwd.getpwnam(self.user).pw_gid}", "--clear-groups", "env",
-                f"PGHOST=/tmp", f"PGPORT={self.port}", "PGDATABASE=postgres", f"PGUSER={self.user}", str(self.programs / program), *map(str, words)]
+                "PGHOST=/tmp", f"PGPORT={self.port}", "PGDATABASE=postgres", f"PGUSER={self.user}", str(self.programs / program), *map(str, words)]
 
     def call(self, program, *words):
         # In a folder that it may enter.
