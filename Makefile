@@ -54,7 +54,7 @@ test: ## Install what the tests need, then check and run every test
 		wait $$setup && exit $$checked
 	@rm -f target/second-tries target/turns
 	CARGO='$(CARGO)' scripts/test-all --workspace --locked --beside 'scripts/vm/run --short' \
-		--beside '$(MAKE) --no-print-directory doc'; tested=$$?; scripts/test-notes; exit $$tested
+		--beside '$(MAKE) --no-print-directory doc' --beside 'python3 -m unittest discover -s bench -t bench -p tests.py'; tested=$$?; scripts/test-notes; exit $$tested
 
 test-vm: ## trimbench in a virtual machine beside nvme-cli, hdparm, sg3-utils, LVM, mdadm and the host's images (ten minutes; VM=NAME: some cases)
 	scripts/setup test
@@ -74,34 +74,34 @@ bench: ## CPU per I/O of the engine beside fio, a simulated drive beside nbdkit'
 bench-extents: ## Sets of free ranges beside each other: time and memory; and queues that put discards in order (two minutes)
 	$(CARGO) bench --locked -p trimbench-extents --bench sets
 
-bench-rm: ## What readers lose beside `trimbench rm` and `fstrim` at goals from 5 to 50 %, beside rm, a chunk with a sleep, and util-linux's fstrim, on PATH_TO_TEST and on simulated drives; with a limit for the latency; with two deleters, a drive that slows down, readers that come and go (50 minutes, nothing else running; BENCH_RM=--all: every drive and file system, three hours)
+bench-rm: ## What readers lose beside `trimbench rm` and `fstrim` at goals from 5 to 50 %, beside rm, a chunk with a sleep, and util-linux's fstrim, on PATH_TO_TEST and on simulated drives; with a limit for the latency; with two deleters, a drive that slows down, readers that come and go (50 minutes, nothing else running; BENCH_RM="--only '*'": every drive and file system, three hours)
 	scripts/setup test
 	$(CARGO) build --release --locked -p trimbench
-	scripts/bench-rm --path $(PATH_TO_TEST)
-	scripts/bench-rm-lab $(BENCH_RM)
-	scripts/bench-rm-latency
-	scripts/bench-rm-luck
-	scripts/bench-fstrim --path $(PATH_TO_TEST) $(BENCH_RM)
+	bench/rm --path $(PATH_TO_TEST)
+	bench/rm-lab $(BENCH_RM)
+	bench/rm-latency
+	bench/rm-luck
+	bench/fstrim --path $(PATH_TO_TEST) $(BENCH_RM)
 
-bench-names: ## A million small files removed by `trimbench rm -r` beside `rm -r` where nothing is paced: on tmpfs, and on ext4 in memory and over a file in /var/tmp (half an hour; BENCH_NAMES='--files 100000': a tenth)
+bench-names: ## A million small files removed by `trimbench rm -r` beside `rm -r` where nothing is paced: on tmpfs, and on ext4 in memory and over a file in /var/tmp (half an hour; BENCH_NAMES='--repeats 1': a fifth)
 	scripts/setup test
 	$(CARGO) build --release --locked -p trimbench
-	scripts/bench-names $(BENCH_NAMES)
+	bench/small --only '*/spread' '*/flat' $(BENCH_NAMES)
 
 bench-small: ## Trees of small files removed by `trimbench rm -r` beside `rm -r` on eight file systems, idle; and what fio loses meanwhile on simulated drives, at 10 and 30 % (an hour; BENCH_SMALL='--repeats 1': a fifth)
 	scripts/setup test
 	$(CARGO) build --release --locked -p trimbench
-	-scripts/bench-small $(BENCH_SMALL)
-	scripts/bench-small-load $(BENCH_SMALL)
+	-bench/small $(BENCH_SMALL)
+	bench/small-load $(BENCH_SMALL)
 
 bench-db: ## What PostgreSQL loses while 8 GiB are deleted beside it on PATH_TO_TEST: rm, a chunk and a pause, `trimbench rm`; checkpoints off and on (half an hour; needs PostgreSQL, root)
 	$(CARGO) build --release --locked -p trimbench
-	scripts/bench-db --path $(PATH_TO_TEST) $(BENCH_DB)
+	bench/db --path $(PATH_TO_TEST) $(BENCH_DB)
 
 bench-claim: ## How far the loss that `rm` and `fstrim` report is from fio's, on PATH_TO_TEST and on two simulated drives (20 minutes)
 	scripts/setup test
 	$(CARGO) build --release --locked -p trimbench
-	scripts/bench-claim --path $(PATH_TO_TEST) $(BENCH_CLAIM)
+	bench/claim --path $(PATH_TO_TEST) $(BENCH_CLAIM)
 
 lab: ## Drives of `trimbench lab` beside the ones they stand for: stalls by queue depth and file system, syncs, an array, fitted cards
 	scripts/setup test

@@ -121,7 +121,7 @@ fn an_allocation_waits_for_a_discard_only_where_space_is_held_until_then() {
     assert!(held.held_max_bytes > 1 << 30, "{held:?}");
 }
 
-/// A T500 that is eight times slower, with reads of its own, as `scripts/bench-rm-lab` slows it.
+/// A T500 that is eight times slower, with reads of its own, as `bench/rm-lab` slows it.
 fn slowed_t500() -> Drives {
     let changes = [
         "discard.a=7808us",

@@ -1,0 +1,119 @@
+"""The frame of a bench: its arguments, its cases in turns, its rows as JSON, and its table."""
+
+import argparse
+import contextlib
+import datetime
+import fnmatch
+import json
+import os
+import pathlib
+import platform
+import re
+import shutil
+import signal
+import sys
+import tempfile
+
+from .numbers import table, turns
+from .programs import TRIMBENCH, call, trimbench
+
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Bench:
+    """`with Bench(…) as bench:` runs the cases that the arguments choose, and prints the table at the end.
+
+    A case is a name, parts separated by `/`. `usual` are those that run without `--only`. Further keywords are
+    options of the bench alone: a default, or a default and its help. Everything lies in `bench.home`, which goes away.
+    """
+
+    def __init__(self, doc, cases, columns, usual=None, repeats=3, versions=(), **more):
+        self.columns, self.versions, self.rows = columns, versions, []
+        parser = argparse.ArgumentParser(
+            prog=f"bench/{os.path.basename(sys.argv[0])}", description=doc, formatter_class=argparse.RawDescriptionHelpFormatter,
+            epilog=f"The variable TRIMBENCH names another binary than target/release/trimbench. Needs root.\n\ncases: {'  '.join(cases)}")
+        parser.add_argument("--only", nargs="+", metavar="CASE", help="these cases, e.g. 't500/*'; '*': all")
+        parser.add_argument("--repeats", type=int, default=repeats, help="of each case; default: %(default)s")
+        parser.add_argument("--json", metavar="FILE", help="write each run's figures to FILE")
+        parser.add_argument("--from", nargs="+", metavar="FILE", dest="earlier", help="measure nothing: the table of these files of --json")
+        parser.add_argument("--keep", metavar="DIR", help="keep records and logs in DIR")
+        for name, default in more.items():
+            default, text = default if isinstance(default, tuple) else (default, "")
+            how = {"action": "store_true"} if default is False else {"type": type(default), "default": default}
+            if isinstance(default, list):
+                how = {"nargs": "+", "type": type(default[0]), "default": default}
+            text = f"{text}; default: %(default)s".lstrip("; ") if "default" in how and default != "" else text
+            parser.add_argument(f"--{name}", help=text, **how)
+        self.options = parser.parse_args()
+        if self.options.earlier:
+            rows = [row for file in self.options.earlier for row in json.loads(pathlib.Path(file).read_text())]
+            print(table(rows, columns))
+            sys.exit()
+        self.cases = cases if usual is None else usual
+        if self.options.only:
+            self.cases = [case for case in cases if any(fnmatch.fnmatchcase(case, one) for one in self.options.only)]
+            if unknown := [one for one in self.options.only if not fnmatch.filter(cases, one)]:
+                parser.error(f"there is no case {unknown[0]}; --help lists them")
+        if not os.path.exists(TRIMBENCH):
+            parser.error(f"{TRIMBENCH} is missing; run `make build`")
+        if os.geteuid() != 0:
+            parser.error("it needs root: it makes drives or file systems")
+
+    def __enter__(self):
+        for number in ENDING:
+            signal.signal(number, end)
+        self.home = pathlib.Path(tempfile.mkdtemp(prefix="trimbench-bench-", dir="/var/tmp"))
+        self.home.chmod(0o755)
+        self.stack = contextlib.ExitStack()
+        self.stack.callback(shutil.rmtree, self.home, ignore_errors=True)
+        self.notes = pathlib.Path(self.options.keep or self.home / "notes").resolve()
+        self.notes.mkdir(parents=True, exist_ok=True)
+        self.machine = self.context()
+        os.environ["TRIMBENCH_LAB_DIR"] = f"{self.home}/lab"
+        return self
+
+    def __exit__(self, *_):
+        self.stack.close()
+        if self.rows:
+            self.save()
+            print(f"{self.machine}\n\n{table(self.rows, self.columns)}", flush=True)
+
+    def turns(self, cases=None, where=""):
+        """Each case in turns; by default those that the arguments choose."""
+        for turn, case in turns(self.cases if cases is None else cases, self.options.repeats):
+            self.say(f"{turn + 1}/{self.options.repeats} {where} {case}")
+            yield case
+
+    def add(self, **row):
+        """Notes a run's figures: in the file of --json, and on standard error."""
+        self.rows.append(row)
+        self.say("  " + ", ".join(f"{key} {value:.4g}" for key, value in row.items() if isinstance(value, (int, float))))
+        self.save()
+
+    def save(self):
+        if self.options.json:
+            pathlib.Path(self.options.json).write_text(json.dumps(self.rows, indent=1))
+
+    def say(self, text):
+        print(f"  {text}", file=sys.stderr, flush=True)
+
+    def note(self, name):
+        """A new file for a record or a log."""
+        return self.notes / f"{len(list(self.notes.iterdir())):03}-{name.replace('/', '-')}"
+
+    def context(self):
+        """The machine and the versions that a figure belongs to."""
+        model = re.search(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text())
+        path = getattr(self.options, "path", "") or self.home
+        versions = [trimbench("--version"), *(call(program, "--version") for program in self.versions)]
+        return ", ".join([
+            f"Linux {platform.release()}", f"{os.cpu_count()} × {model[1] if model else platform.machine()}",
+            " ".join(call("findmnt", "-no", "SOURCE,FSTYPE", "-T", path).split()),
+            *(version.splitlines()[0] for version in versions), datetime.date.today().isoformat()])
+
+
+def end(number, _):
+    """The first signal ends the bench by way of everything that cleans up. Later ones don't interrupt that."""
+    for one in ENDING:
+        signal.signal(one, signal.SIG_IGN)
+    sys.exit(128 + number)

@@ -1,0 +1,69 @@
+"""Tests of what computes: `python3 -m unittest lib.tests` in bench/."""
+
+import pathlib
+import subprocess
+import unittest
+
+from .fio import latencies, steps
+from .numbers import Step, losses, merged, percentile, spread, table, turns, windows
+from .places import figure, size_of
+
+
+def ran(*ops, at=0.0):
+    return [Step(at + i * 0.05, 0.05, count) for i, count in enumerate(ops)]
+
+
+class Tests(unittest.TestCase):
+    def test_percentiles_are_values_that_occur(self):
+        self.assertEqual([percentile([3, 1, 2], share) for share in (0, 0.5, 0.99, 1)], [1, 2, 3, 3])
+        self.assertNotEqual(percentile([], 0.5), percentile([], 0.5))
+
+    def test_a_spread_has_a_range_only_where_it_shows(self):
+        self.assertEqual([spread([1.0, 3.0, 2.0]), spread([1.01, 1.02]), spread([None]), spread([2], 0)], ["2.0 (1.0 to 3.0)", "1.0", "", "2"])
+
+    def test_a_window_slides_and_does_not_cross_a_gap(self):
+        steps = ran(10, 10, 0, 10)
+        self.assertEqual([round(loss, 9) for loss in losses(steps, 0.1, 200)], [0, 0.5, 0.5])
+        self.assertEqual(len(list(windows(steps, 0.1, until=0.06))), 2)
+        self.assertEqual(len(list(windows(steps + ran(10, 10, at=9.0), 0.1))), 4)
+        self.assertEqual(list(windows(steps, 1.0)), [])
+
+    def test_discards_keep_a_device_no_longer_than_a_step(self):
+        self.assertAlmostEqual(next(windows([Step(0, 0.05, 1, discard_s=3.0), Step(0.05, 0.05, 1)], 0.1)).discard_s, 0.05)
+
+    def test_merged_steps_keep_their_sums(self):
+        self.assertEqual([(round(s.seconds, 2), s.ops) for s in merged(ran(1, 2, 3, 4, 5), 0.1)], [(0.1, 3), (0.1, 7), (0.05, 5)])
+
+    def test_each_turn_has_every_case_and_another_first(self):
+        found = list(turns(["a", "b", "c"], 4))
+        self.assertEqual([case for turn, case in found if turn == 1], ["b", "c", "a"])
+        self.assertEqual([case for _, case in found[::3]], ["a", "b", "c", "a"])
+
+    def test_a_table_has_a_line_for_each_group(self):
+        rows = [{"case": "rm", "s": 1}, {"case": "none"}, {"case": "rm", "s": 2}]
+        self.assertEqual(table(rows, {"": "case", "ms": ("s", 0, 1e3), "n": len}),
+                         "|  | ms | n |\n|---|---|---|\n| rm | 1500 (1000 to 2000) | 2 |\n| none |  | 1 |")
+
+    def test_a_step_without_a_line_had_no_reads(self):
+        found = steps("1700000000050, 200, 0, 0, 0\n1700000000101, 400, 0, 0, 0\n1700000000199, 200, 0, 0, 0\n")
+        self.assertEqual([step.ops for step in found], [10, 20, 0, 10])
+        self.assertAlmostEqual(found[0].at, 1700000000.0)
+        self.assertEqual(steps(""), [])
+
+    def test_a_log_of_latencies_is_in_milliseconds(self):
+        self.assertEqual(latencies("1700000000050, 1500000, 0, 4096, 0\n"), [(1700000000.05, 1.5)])
+
+    def test_sizes_and_figures_of_cards_have_units(self):
+        self.assertEqual([size_of("1.5G"), size_of("64k"), size_of("7")], [3 << 29, 65536, 7])
+        self.assertAlmostEqual(figure("crucial-t500-2tb", "discard", "a"), 976e-6)
+        self.assertEqual(figure("crucial-t500-2tb", "read", "no-such-figure", 5), 5)
+
+    def test_every_bench_has_a_help(self):
+        for bench in pathlib.Path(__file__).parents[1].iterdir():
+            if bench.is_file():
+                done = subprocess.run([bench, "--help"], capture_output=True, text=True)
+                self.assertIn("cases: ", done.stdout, f"{bench}: {done.stderr}")
+
+
+if __name__ == "__main__":
+    unittest.main()
