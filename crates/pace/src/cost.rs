@@ -255,8 +255,8 @@ mod tests {
         assert!((0.009..0.011).contains(&small), "{small}");
     }
 
-    /// Beside a checkpoint one discard in twenty takes 32 times as long: the mean is what is
-    /// charged, so it must be what is expected, of that size and of others.
+    /// Beside a checkpoint one discard in twenty takes 32 times as long. The mean is charged, so it
+    /// must be expected, of that size and of others.
     #[test]
     fn long_ones_by_chance_count_as_much_as_short_ones() {
         let mut cost = Cost::default();

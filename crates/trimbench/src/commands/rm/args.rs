@@ -181,7 +181,7 @@ section! {
     }
 }
 
-/// What slowrm frees at once, and how long it sleeps then.
+/// slowrm's step: so much at once, and so long a sleep.
 const STEP: (u64, Duration) = (128 << 20, Duration::from_millis(100));
 
 impl RmArgs {
