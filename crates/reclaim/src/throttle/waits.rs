@@ -11,6 +11,9 @@ pub(super) struct Waits {
     before: Histogram<u64>,
     since: Histogram<u64>,
     begun: bool,
+    /// The usual wait: the lower of the two medians, because most reads meet no discard, in
+    /// nanoseconds. Taken with each batch, for it is asked for at every look.
+    usual: u64,
     /// The slowest of the last two batches, in nanoseconds.
     lately: [u64; 2],
 }
@@ -21,6 +24,7 @@ impl Default for Waits {
             before: Sampler::histogram(),
             since: Sampler::histogram(),
             begun: false,
+            usual: 0,
             lately: [0; 2],
         }
     }
@@ -45,21 +49,17 @@ impl Waits {
         // Both have the same bounds.
         let _ = to.add(waits);
         self.lately = [self.lately[1], waits.max()];
-    }
-
-    /// Returns the usual wait: the lower of the two medians, because most reads meet no discard.
-    fn usual(&self) -> u64 {
         let medians = [&self.before, &self.since]
             .into_iter()
             .filter(|histogram| !histogram.is_empty())
             .map(|histogram| histogram.value_at_quantile(0.5));
-        medians.min().unwrap_or(0)
+        self.usual = medians.min().unwrap_or(0);
     }
 
     /// Returns how much longer than usual the slowest recent read took.
     pub(super) fn added_lately(&self) -> Duration {
         let most = self.lately[0].max(self.lately[1]);
-        Duration::from_nanos(most.saturating_sub(self.usual()))
+        Duration::from_nanos(most.saturating_sub(self.usual))
     }
 }
 
