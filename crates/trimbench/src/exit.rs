@@ -5,8 +5,6 @@ use std::process::ExitCode;
 
 use bench::BenchError;
 use bench::scenario::ScenarioError;
-
-use tune::TuneError;
 use units::names;
 
 use crate::input::InputError;
@@ -102,9 +100,9 @@ pub(crate) enum Error {
     /// Data that could not be verified.
     #[error(transparent)]
     Verify(#[from] verify::VerifyError),
-    /// A suite.
+    /// A suite, or trials of settings.
     #[error(transparent)]
-    Suite(#[from] suite::SuiteError),
+    Experiment(#[from] experiments::Error),
     /// A file that can't be used as a record.
     #[error(transparent)]
     Input(#[from] InputError),
@@ -159,7 +157,7 @@ impl Error {
             Error::Guard(error) if !error.is_usage() => Exit::Failed,
             Error::Lease(lease::LeaseError::Refused(_)) => Exit::Failed,
             Error::Device(error) if !error.is_usage() => Exit::Failed,
-            Error::Suite(error) if !error.is_usage() => Exit::Failed,
+            Error::Experiment(error) if !error.is_usage() => Exit::Failed,
             Error::OutputWrite { .. }
             | Error::Unqualified(_)
             | Error::Inspect(_)
@@ -175,23 +173,11 @@ impl Error {
             | Error::Guard(_)
             | Error::Lease(_)
             | Error::Device(_)
-            | Error::Suite(_)
+            | Error::Experiment(_)
             | Error::Scenario(_)
             | Error::Input(_)
             | Error::Usage(_)
             | Error::OutputOpen { .. } => Exit::Usage,
-        }
-    }
-}
-
-impl From<TuneError> for Error {
-    fn from(error: TuneError) -> Error {
-        match error {
-            TuneError::Request(why) => Error::Usage(why),
-            TuneError::Setting(why) => Error::Setting(why),
-            TuneError::Bench(error) => Error::Bench(error),
-            TuneError::Read { path, source } => Error::OutputOpen { path, source },
-            TuneError::Write { path, source } => Error::OutputWrite { path, source },
         }
     }
 }
