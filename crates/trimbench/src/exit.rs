@@ -151,33 +151,30 @@ pub(crate) enum Error {
 impl Error {
     /// The exit code it stands for.
     pub(crate) fn exit(&self) -> Exit {
-        match self {
-            Error::Bench(error) if !error.is_usage() => Exit::Failed,
-            Error::Lab(error) if !error.is_usage() => Exit::Failed,
-            Error::Guard(error) if !error.is_usage() => Exit::Failed,
-            Error::Lease(lease::LeaseError::Refused(_)) => Exit::Failed,
-            Error::Device(error) if !error.is_usage() => Exit::Failed,
-            Error::Experiment(error) if !error.is_usage() => Exit::Failed,
+        let is_usage = match self {
+            Error::Bench(error) => error.is_usage(),
+            Error::Lab(error) => error.is_usage(),
+            Error::Guard(error) => error.is_usage(),
+            Error::Device(error) => error.is_usage(),
+            Error::Experiment(error) => error.is_usage(),
+            Error::Lease(error) => !matches!(error, lease::LeaseError::Refused(_)),
+            Error::Scenario(_) | Error::Input(_) | Error::Usage(_) | Error::OutputOpen { .. } => {
+                true
+            }
             Error::OutputWrite { .. }
             | Error::Unqualified(_)
             | Error::Inspect(_)
-            | Error::Prove(_) => Exit::Failed,
-            Error::Verify(_)
+            | Error::Prove(_)
+            | Error::Verify(_)
             | Error::Fit(_)
             | Error::Card(_)
             | Error::Reclaim(_)
             | Error::Setting(_)
-            | Error::Simulated(_) => Exit::Failed,
-            Error::Bench(_)
-            | Error::Lab(_)
-            | Error::Guard(_)
-            | Error::Lease(_)
-            | Error::Device(_)
-            | Error::Experiment(_)
-            | Error::Scenario(_)
-            | Error::Input(_)
-            | Error::Usage(_)
-            | Error::OutputOpen { .. } => Exit::Usage,
+            | Error::Simulated(_) => false,
+        };
+        match is_usage {
+            true => Exit::Usage,
+            false => Exit::Failed,
         }
     }
 }

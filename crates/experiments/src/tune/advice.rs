@@ -211,27 +211,21 @@ fn found(points: &[Point], goal: &Goal) -> (Finding, Option<Trial>, String) {
 
 /// The gain of a smaller limit, in words: what differs by more than the noise.
 fn limit(now: &Point, better: &Point, goal: &Goal) -> String {
-    let shown = |measure: Measure, point: &Point| {
-        let median = measure.of(point).median;
-        match measure {
-            Measure::Freeing | Measure::Lost => units::seconds(median),
-            Measure::WorstLoss => units::percent(median),
-            Measure::WorstRead => units::latency_us(median),
-        }
-    };
     let gains = FELT.into_iter().filter(|&m| beats(better, now, m));
-    let gains: Vec<String> = gains
-        .map(|measure| {
-            let what = match measure {
-                Measure::Freeing => "the time of the freeing",
-                Measure::Lost => "the time that it loses",
-                Measure::WorstLoss => "the throughput that it loses in the worst 100 ms",
-                Measure::WorstRead => "its longest wait",
-            };
-            let (less, more) = (shown(measure, better), shown(measure, now));
-            format!("{what} is {less} instead of {more}")
-        })
-        .collect();
+    let gains = gains.map(|measure| {
+        let (what, shown): (_, fn(f64) -> String) = match measure {
+            Measure::Freeing => ("the time of the freeing", units::seconds),
+            Measure::Lost => ("the time that it loses", units::seconds),
+            Measure::WorstLoss => (
+                "the throughput that it loses in the worst 100 ms",
+                units::percent,
+            ),
+            Measure::WorstRead => ("its longest wait", units::latency_us),
+        };
+        let [less, more] = [better, now].map(|point| shown(measure.of(point).median));
+        format!("{what} is {less} instead of {more}")
+    });
+    let gains: Vec<String> = gains.collect();
     format!(
         " With discards of at most {} it suffers less: {}; so set discard_max_bytes to {}{}.",
         units::bytes(better.trial.limit_bytes),
@@ -356,44 +350,43 @@ fn of(policy: Policy, points: &[Point]) -> Option<&Point> {
 }
 
 fn costs(points: &[Point], goal: &Goal) -> Vec<Cost> {
-    let online = now(points, goal).map(|online| {
+    let mut costs = Vec::new();
+    let mut add = |choice: &str, cost: String| {
+        let choice = choice.to_owned();
+        costs.push(Cost { choice, cost });
+    };
+    if let Some(online) = now(points, goal) {
         let each = per_100_gib(online, goal);
-        format!(
+        let cost = format!(
             "every deletion costs others {each} at once, whoever deletes; nothing to look after"
-        )
-    });
-    let rm = of(Policy::PacedRm, points).map(|rm| {
-        format!(
+        );
+        add("online discard", cost);
+    }
+    if let Some(rm) = of(Policy::PacedRm, points) {
+        let cost = format!(
             "{} in all, spread thinly{}; what databases, containers and log rotation delete \
              themselves isn't paced",
             per_100_gib(rm, goal),
             over_goal(rm, goal)
-        )
-    });
+        );
+        add(
+            "online discard, large things deleted with trimbench rm",
+            cost,
+        );
+    }
     let trimming = of(Policy::PacedFstrim, points).map(|fstrim| {
-        format!(
-            "the trimming costs others {}, spread thinly{}; ",
-            per_100_gib(fstrim, goal),
-            over_goal(fstrim, goal)
-        )
+        let (each, over) = (per_100_gib(fstrim, goal), over_goal(fstrim, goal));
+        format!("the trimming costs others {each}, spread thinly{over}; ")
     });
-    let later = trimming.unwrap_or_default()
-        + "until the timer runs, the drive takes deleted data for data: more wear, and slower \
-           writes the fuller it is; thin storage gets its space back late; a timer that fails is \
-           no discard at all";
+    let later = "until the timer runs, the drive takes deleted data for data: more wear, and slower \
+                 writes the fuller it is; thin storage gets its space back late; a timer that fails \
+                 is no discard at all";
+    let later = trimming.unwrap_or_default() + later;
+    add("nodiscard, trimmed later by a timer", later);
     let never = "not advised: the drive copies deleted data around for good, which wears it out \
                  sooner and makes writes slow and uneven once it is full";
-    let costs = [
-        ("online discard", online),
-        ("online discard, large things deleted with trimbench rm", rm),
-        ("nodiscard, trimmed later by a timer", Some(later)),
-        ("no discard at all", Some(never.to_owned())),
-    ];
-    let cost = |(choice, cost): (&str, Option<String>)| {
-        let choice = choice.to_owned();
-        cost.map(|cost| Cost { choice, cost })
-    };
-    costs.into_iter().filter_map(cost).collect()
+    add("no discard at all", never.to_owned());
+    costs
 }
 
 /// `, and misses the goal`, of a way that does.

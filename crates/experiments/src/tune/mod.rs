@@ -32,7 +32,7 @@ pub use free::{free, free_with_groups};
 pub use frontier::{Measure, beats, frontier};
 pub use point::Point;
 pub use rounds::{Findings, Rounds, Run, Watch};
-pub use settings::{Settings, SettingsError};
+pub use settings::Settings;
 pub use setup::{BESIDE, Setup};
 pub use target::Target;
 pub use trial::{Policy, Trial};

@@ -7,37 +7,29 @@ use storage::remount::{self, DiscardGuard, RemountError};
 
 use units::names;
 
+use crate::Error;
 use crate::tune::target::Target;
 use crate::tune::trial::Trial;
 
-/// Why a setting was not changed, or not put back.
-#[derive(Debug, thiserror::Error)]
-pub enum SettingsError {
-    /// The limit of a drive.
-    #[error(transparent)]
-    Limit(#[from] LimitError),
-    /// The mount's option.
-    #[error(transparent)]
-    Remount(#[from] RemountError),
-    /// It isn't what it was when it was looked at.
-    #[error("something else changed {0} just now: try again")]
-    Changed(String),
-    /// It was switched, and could not be switched back.
-    #[error("{0}")]
-    Left(String),
+/// The error of a limit that was not taken. Where another process holds it, a later try may
+/// succeed, so the request is not at fault.
+fn limit_not_taken(error: LimitError) -> Error {
+    match error {
+        LimitError::Busy { .. } => Error::failed(error),
+        _ => Error::Usage(error.to_string()),
+    }
 }
 
-impl SettingsError {
-    /// Whether another process holds the settings or has just changed them, so that a later
-    /// try may succeed.
-    pub fn passes(&self) -> bool {
-        matches!(
-            self,
-            SettingsError::Changed(_)
-                | SettingsError::Limit(LimitError::Busy { .. })
-                | SettingsError::Remount(RemountError::Busy { .. })
-        )
+/// The same of a mount's option.
+fn mount_not_taken(error: RemountError) -> Error {
+    match error {
+        RemountError::Busy { .. } => Error::failed(error),
+        _ => Error::Usage(error.to_string()),
     }
+}
+
+fn changed(what: &str) -> Error {
+    Error::Failed(format!("something else changed {what} just now: try again"))
 }
 
 /// The limits of the drives and the mount's option. Dropping it puts all back, and
@@ -61,22 +53,22 @@ impl Settings {
     /// # Errors
     /// When it isn't ours to change (root is needed), another process has it, or it
     /// isn't any more what was found.
-    pub fn take(target: &Target) -> Result<Settings, SettingsError> {
+    pub fn take(target: &Target) -> Result<Settings, Error> {
         let sys = SysRoot::host();
-        let limits = target
-            .drives
-            .iter()
-            .map(|drive| LimitGuard::take(&sys, drive));
-        let limits: Vec<LimitGuard> = limits.collect::<Result<_, _>>()?;
+        let take = |drive: &String| LimitGuard::take(&sys, drive).map_err(limit_not_taken);
+        let limits: Vec<LimitGuard> = target.drives.iter().map(take).collect::<Result<_, _>>()?;
         // What was found before the locks may be what somebody else had set for a while.
         let mut pairs = limits.iter().zip(&target.limits_bytes);
         if let Some((limit, _)) = pairs.find(|(limit, found)| limit.before_bytes() != **found) {
-            let what = format!("the discard_max_bytes of {}", limit.device());
-            return Err(SettingsError::Changed(what));
+            return Err(changed(&format!(
+                "the discard_max_bytes of {}",
+                limit.device()
+            )));
         }
-        if remount::settled(&target.mount)?.super_options != target.mount.super_options {
-            let what = format!("the options of {}", names::shown(&target.mount.mount_point));
-            return Err(SettingsError::Changed(what));
+        let settled = remount::settled(&target.mount).map_err(mount_not_taken)?;
+        if settled.super_options != target.mount.super_options {
+            let at = names::shown(&target.mount.mount_point);
+            return Err(changed(&format!("the options of {at}")));
         }
         Ok(Settings {
             limits,
@@ -93,23 +85,25 @@ impl Settings {
     /// # Errors
     /// When the kernel refuses it: XFS, for one, takes the option only when it is
     /// mounted. And when something could not be put back since it was taken.
-    pub fn set(&mut self, trial: &Trial) -> Result<(), SettingsError> {
+    pub fn set(&mut self, trial: &Trial) -> Result<(), Error> {
         for limit in &self.limits {
             // As it is now, each drive has its own: that is put back.
-            match trial.limit_bytes == self.now_bytes {
-                true => limit.set(limit.before_bytes())?,
-                false => limit.set(trial.limit_bytes)?,
-            }
+            let bytes = match trial.limit_bytes == self.now_bytes {
+                true => limit.before_bytes(),
+                false => trial.limit_bytes,
+            };
+            limit.set(bytes).map_err(Error::failed)?;
         }
         let online = trial.policy.is_online();
         if online == self.was_online || self.is_lost() {
             return self.switch_back();
         }
         if self.switched.is_none() {
-            self.switched = Some(match online {
-                true => DiscardGuard::on(&self.mount)?,
-                false => DiscardGuard::off(&self.mount)?,
-            });
+            let switched = match online {
+                true => DiscardGuard::on(&self.mount),
+                false => DiscardGuard::off(&self.mount),
+            };
+            self.switched = Some(switched.map_err(Error::failed)?);
         }
         Ok(())
     }
@@ -120,13 +114,12 @@ impl Settings {
         self.left.is_some()
     }
 
-    fn switch_back(&mut self) -> Result<(), SettingsError> {
+    fn switch_back(&mut self) -> Result<(), Error> {
         if let Some(switched) = self.switched.take() {
             self.left = switched.restore().err().map(|error| error.to_string());
         }
-        self.left
-            .clone()
-            .map_or(Ok(()), |left| Err(SettingsError::Left(left)))
+        let left = self.left.clone();
+        left.map_or(Ok(()), |left| Err(Error::Failed(left)))
     }
 
     /// Puts all back.
@@ -134,11 +127,10 @@ impl Settings {
     /// # Errors
     /// The error names each setting that could not be put back, and how to do it by hand. The
     /// others are put back.
-    pub fn restore(mut self) -> Result<(), SettingsError> {
+    pub fn restore(mut self) -> Result<(), Error> {
         let mut ended = self.switch_back();
         for limit in std::mem::take(&mut self.limits) {
-            let restored = limit.restore();
-            ended = ended.and(restored.map_err(SettingsError::from));
+            ended = ended.and(limit.restore().map_err(Error::failed));
         }
         ended
     }
@@ -147,7 +139,7 @@ impl Settings {
     ///
     /// # Errors
     /// When the kernel refuses it; then all is put back.
-    pub fn keep(mut self, trial: &Trial) -> Result<(), SettingsError> {
+    pub fn keep(mut self, trial: &Trial) -> Result<(), Error> {
         self.set(trial)?;
         for limit in std::mem::take(&mut self.limits) {
             limit.keep();
@@ -164,16 +156,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_another_does_passes() {
-        let passes = |error: SettingsError| error.passes();
+    fn a_request_is_not_at_fault_where_another_process_holds_the_settings() {
         let (file, path) = ("/sys/x".into(), "/data".into());
-        assert!(passes(SettingsError::Changed(
-            "the options of /data".into()
-        )));
-        assert!(passes(LimitError::Busy { file }.into()));
-        assert!(passes(RemountError::Busy { path }.into()));
+        assert!(!limit_not_taken(LimitError::Busy { file }).is_usage());
+        assert!(!mount_not_taken(RemountError::Busy { path }).is_usage());
         let (path, device) = ("/data".into(), "sda".into());
-        assert!(!passes(RemountError::NotPermitted { path }.into()));
-        assert!(!passes(LimitError::NoQueue { device }.into()));
+        assert!(mount_not_taken(RemountError::NotPermitted { path }).is_usage());
+        assert!(limit_not_taken(LimitError::NoQueue { device }).is_usage());
     }
 }

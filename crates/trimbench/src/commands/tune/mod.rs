@@ -18,8 +18,7 @@ use std::sync::atomic::Ordering;
 use bench::Survey;
 use bench::plan::Place;
 use experiments::tune::{
-    Advice, Finding, Findings, Goal, Rounds, Settings, SettingsError, Target, Trials, advise,
-    frontier,
+    Advice, Finding, Findings, Goal, Rounds, Settings, Target, Trials, advise, frontier,
 };
 
 use units::settings::Section;
@@ -65,7 +64,7 @@ pub(crate) fn run(args: &TuneArgs) -> Result<Exit, Error> {
     }
     let stop = signals::stop_flag()?;
     // The first thing that needs root, and before anybody is asked.
-    let mut settings = Settings::take(&target).map_err(not_taken)?;
+    let mut settings = Settings::take(&target)?;
     if !args.yes && std::io::stdin().is_terminal() && !confirm::yes("Begin? [y/N] ", &stop) {
         return Ok(match stop.load(Ordering::Relaxed) {
             true => Exit::Interrupted,
@@ -81,7 +80,7 @@ pub(crate) fn run(args: &TuneArgs) -> Result<Exit, Error> {
         Err(error) => {
             // The first error is returned; if the settings stay changed, that is printed beside it.
             if let Err(left) = settings.restore() {
-                console::error(&Error::Setting(left.to_string()));
+                console::error(&left.into());
             }
             Stream::Err.print(&set::left_changed(&target));
             return Err(error.into());
@@ -127,8 +126,8 @@ struct Ended<'a> {
 }
 
 impl Ended<'_> {
-    /// Sets what is advised, where that is wanted, and writes the results. `results` are told
-    /// whether it was set.
+    /// Sets what is advised, where that is wanted, and writes the results. `results` makes them: it
+    /// gets whether the advice was set.
     fn set(
         &self,
         settings: Settings,
@@ -163,8 +162,7 @@ impl Ended<'_> {
             Err(error) => {
                 people.print(&timer.unwrap_or_default());
                 Stream::Err.print(&set::left_changed(target));
-                let error = Err(Error::Setting(error.to_string()));
-                return set::first_of(error, ended).map(|()| Exit::Done);
+                return set::first_of(Err(error.into()), ended).map(|()| Exit::Done);
             }
         };
         people.print(&match timed {
@@ -182,15 +180,6 @@ impl Ended<'_> {
     }
 }
 
-/// Returns why the settings could not be changed. It is no usage error if another process holds
-/// them, or changes them just now.
-fn not_taken(error: SettingsError) -> Error {
-    match error.passes() {
-        true => Error::Setting(error.to_string()),
-        false => Error::Usage(error.to_string()),
-    }
-}
-
 /// Puts all back after the user has stopped it.
 fn interrupted(settings: Settings, target: &Target) -> Result<Exit, Error> {
     let restored = settings.restore();
@@ -200,9 +189,7 @@ fn interrupted(settings: Settings, target: &Target) -> Result<Exit, Error> {
         );
     }
     Stream::Err.print(&set::left_changed(target));
-    restored
-        .map(|()| Exit::Interrupted)
-        .map_err(|e| Error::Setting(e.to_string()))
+    Ok(restored.map(|()| Exit::Interrupted)?)
 }
 
 /// The table, the picture, what follows and what it costs.
