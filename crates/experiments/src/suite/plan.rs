@@ -96,11 +96,8 @@ impl Plan {
             true => asked.quick_bytes(room),
             false => room,
         };
-        let whole = |n: u64| n / MIB * MIB;
-        let file_bytes = match asked.size_bytes {
-            Some(size) => whole(size / u64::from(files)).max(MIB),
-            None => whole(most / u64::from(files)).max(MIB),
-        };
+        let size = asked.size_bytes.unwrap_or(most);
+        let file_bytes = (size / u64::from(files) / MIB * MIB).max(MIB);
         let plan = Plan {
             cells: asked.cells.iter().map(Cell::to_string).collect(),
             steps: steps(&asked.steps),

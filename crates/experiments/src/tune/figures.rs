@@ -45,29 +45,33 @@ pub struct Figures {
 impl Figures {
     /// Of a run's record and verdict; `None` when it wasn't carried out as far as that.
     pub fn of(record: &RunRecord, verdict: &Verdict) -> Option<Figures> {
-        let at = |kind| {
-            let mut events = record.events.iter().filter(|event| event.kind == kind);
-            events.next_back().map(|event| event.at_s)
-        };
-        let phase = |name| {
-            let mut phases = record.phases.iter().filter(|phase| phase.name == name);
-            phases.next_back().map(|phase| phase.at_s)
+        let events = || record.events.iter();
+        let at = |kind| Some(events().rfind(|event| event.kind == kind)?.at_s);
+        let phases = || record.phases.iter();
+        let phase = |name| Some(phases().rfind(|phase| phase.name == name)?.at_s);
+        let actor = |name| {
+            record
+                .head
+                .actors
+                .iter()
+                .position(|actor| actor.name == name)
         };
         let began = at(EventKind::DeletionBegan)?;
         let recovery = phase(PhaseName::Recovery)?;
         let baseline = phase(PhaseName::Baseline)?;
-        let reader = actor(record, READER)?;
+        let reader = actor(READER)?;
         let rates = |from, to| rates(record, reader, from, to);
         let before = rates(baseline, began).map(|(rate, _)| rate);
         let usual = units::median(before).filter(|&rate| rate > 0.0)?;
-        let done = at(EventKind::DeletionReturned)
-            .into_iter()
-            .chain(at(EventKind::DebtPaid))
-            .chain(last_discard(record, began, recovery))
-            .fold(began, f64::max);
+        let ends = [
+            at(EventKind::DeletionReturned),
+            at(EventKind::DebtPaid),
+            last_discard(record, began, recovery),
+        ];
+        let done = ends.into_iter().flatten().fold(began, f64::max);
         let lost = |from, to| rates(from, to).map(move |(rate, s)| (1.0 - rate / usual, s));
         let worst = |from, to| lost(from, to).map(|(share, _)| share).fold(0.0, f64::max);
-        let syncer = actor(record, SYNCER)?;
+        let syncer = actor(SYNCER)?;
         Some(Figures {
             freeing_s: done - began,
             lost_s: f64::max(0.0, lost(began, done).map(|(share, s)| share * s).sum()),
@@ -87,14 +91,6 @@ impl Figures {
             inconclusive: verdict.verdict == Finding::Inconclusive,
         })
     }
-}
-
-fn actor(record: &RunRecord, name: &str) -> Option<usize> {
-    record
-        .head
-        .actors
-        .iter()
-        .position(|actor| actor.name == name)
 }
 
 /// Intervals that lie within a stretch for the most part.

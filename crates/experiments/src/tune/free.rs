@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use linux::btrfs;
-use linux::files::{self, FileError};
+use linux::files;
 use units::names;
 
 use crate::Error;
@@ -41,7 +41,7 @@ pub fn free_with_groups(path: &Path) -> Result<(), Error> {
 
 /// Why a file was not freed: what could not be done, and with what.
 fn failed(what: &str, path: &Path) -> impl Fn(io::Error) -> Error {
-    move |error| Error::Failed(format!("{}: can't {what} it: {error}", names::shown(path)))
+    Error::of(format!("{}: can't {what} it", names::shown(path)))
 }
 
 /// Removes a file, waits for the commit, and tells which bytes of the file system it
@@ -51,11 +51,10 @@ fn failed(what: &str, path: &Path) -> impl Fn(io::Error) -> Error {
 /// When the file system doesn't tell, or the file can't be removed.
 pub fn free(path: &Path) -> Result<Range<u64>, Error> {
     let failed = failed("remove", path);
-    let unread = |error: FileError| Error::Failed(error.to_string());
     let file = File::open(path).map_err(&failed)?;
     let length = file.metadata().map_err(&failed)?.len();
     file.sync_data().map_err(&failed)?;
-    let mut extents = files::extents_within(&file, 0, length).map_err(unread)?;
+    let mut extents = files::extents_within(&file, 0, length).map_err(Error::failed)?;
     extents.retain(|extent| extent.on_disk);
     let first = extents.iter().map(|extent| extent.physical).min();
     let last = extents
@@ -64,6 +63,6 @@ pub fn free(path: &Path) -> Result<Range<u64>, Error> {
         .max();
     drop(file);
     fs::remove_file(path).map_err(&failed)?;
-    files::syncfs(files::directory_of(path)).map_err(unread)?;
+    files::syncfs(files::directory_of(path)).map_err(Error::failed)?;
     Ok(first.unwrap_or(0)..last.unwrap_or(0))
 }

@@ -99,18 +99,20 @@ impl Trials {
         };
         // The present limit always: all else is compared with it.
         let now = target.range.now_bytes;
-        let wanted = |&&size: &&u64| size == now || request.policies.contains(&Policy::Online);
-        let online = sizes.iter().filter(wanted).map(|&limit_bytes| Trial {
-            policy: Policy::Online,
-            limit_bytes,
-        });
-        let mut all: Vec<Trial> = online.collect();
-        let paced = [Policy::PacedRm, Policy::PacedFstrim].map(|policy| Trial {
+        let asked = |policy: &Policy| request.policies.contains(policy);
+        let trial = |policy, limit_bytes| Trial {
             policy,
-            limit_bytes: now,
-        });
-        let asked = |trial: &Trial| request.policies.contains(&trial.policy);
-        all.extend(paced.into_iter().filter(asked));
+            limit_bytes,
+        };
+        let mut all: Vec<Trial> = sizes
+            .into_iter()
+            .map(|size| trial(Policy::Online, size))
+            .collect();
+        all.retain(|trial| trial.limit_bytes == now || asked(&trial.policy));
+        let paced = [Policy::PacedRm, Policy::PacedFstrim]
+            .into_iter()
+            .filter(asked);
+        all.extend(paced.map(|policy| trial(policy, now)));
         let least = BESIDE * all.len() as u32;
         if request.time < least {
             return Err(Error::Usage(format!(

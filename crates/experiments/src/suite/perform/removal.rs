@@ -36,7 +36,7 @@ impl Turn<'_> {
         Ok(Figures {
             first_sync_s: Some(first_sync_s),
             second_sync_s: Some(second_sync_s),
-            freed_s: freed.last_s(),
+            freed_s: freed.last_s,
             ..self.figures(seconds, &before)?
         })
     }
@@ -111,7 +111,8 @@ impl Turn<'_> {
 pub(super) struct Freed {
     began: Instant,
     discards: u64,
-    last_s: Option<f64>,
+    /// Seconds from the beginning to the last discard; `None` without any.
+    pub(super) last_s: Option<f64>,
 }
 
 impl Freed {
@@ -134,10 +135,5 @@ impl Freed {
             self.discards = discards;
             self.last_s = Some(self.elapsed_s());
         }
-    }
-
-    /// Seconds from the beginning to the last discard; `None` without any.
-    pub(super) fn last_s(&self) -> Option<f64> {
-        self.last_s
     }
 }

@@ -45,7 +45,7 @@ impl Turn<'_> {
         // XFS returns while its last discards are still in flight.
         self.wait_until_quiet(&mut freed)?;
         Ok(Figures {
-            freed_s: freed.last_s(),
+            freed_s: freed.last_s,
             ..self.figures(seconds, &before)?
         })
     }
