@@ -5,8 +5,6 @@ use std::process::ExitCode;
 
 use bench::BenchError;
 use bench::scenario::ScenarioError;
-
-use tune::TuneError;
 use units::names;
 
 use crate::input::InputError;
@@ -102,9 +100,9 @@ pub(crate) enum Error {
     /// Data that could not be verified.
     #[error(transparent)]
     Verify(#[from] verify::VerifyError),
-    /// A suite.
+    /// A suite, or trials of settings.
     #[error(transparent)]
-    Suite(#[from] suite::SuiteError),
+    Experiment(#[from] experiments::Error),
     /// A file that can't be used as a record.
     #[error(transparent)]
     Input(#[from] InputError),
@@ -153,45 +151,30 @@ pub(crate) enum Error {
 impl Error {
     /// The exit code it stands for.
     pub(crate) fn exit(&self) -> Exit {
-        match self {
-            Error::Bench(error) if !error.is_usage() => Exit::Failed,
-            Error::Lab(error) if !error.is_usage() => Exit::Failed,
-            Error::Guard(error) if !error.is_usage() => Exit::Failed,
-            Error::Lease(lease::LeaseError::Refused(_)) => Exit::Failed,
-            Error::Device(error) if !error.is_usage() => Exit::Failed,
-            Error::Suite(error) if !error.is_usage() => Exit::Failed,
+        let is_usage = match self {
+            Error::Bench(error) => error.is_usage(),
+            Error::Lab(error) => error.is_usage(),
+            Error::Guard(error) => error.is_usage(),
+            Error::Device(error) => error.is_usage(),
+            Error::Experiment(error) => error.is_usage(),
+            Error::Lease(error) => !matches!(error, lease::LeaseError::Refused(_)),
+            Error::Scenario(_) | Error::Input(_) | Error::Usage(_) | Error::OutputOpen { .. } => {
+                true
+            }
             Error::OutputWrite { .. }
             | Error::Unqualified(_)
             | Error::Inspect(_)
-            | Error::Prove(_) => Exit::Failed,
-            Error::Verify(_)
+            | Error::Prove(_)
+            | Error::Verify(_)
             | Error::Fit(_)
             | Error::Card(_)
             | Error::Reclaim(_)
             | Error::Setting(_)
-            | Error::Simulated(_) => Exit::Failed,
-            Error::Bench(_)
-            | Error::Lab(_)
-            | Error::Guard(_)
-            | Error::Lease(_)
-            | Error::Device(_)
-            | Error::Suite(_)
-            | Error::Scenario(_)
-            | Error::Input(_)
-            | Error::Usage(_)
-            | Error::OutputOpen { .. } => Exit::Usage,
-        }
-    }
-}
-
-impl From<TuneError> for Error {
-    fn from(error: TuneError) -> Error {
-        match error {
-            TuneError::Request(why) => Error::Usage(why),
-            TuneError::Setting(why) => Error::Setting(why),
-            TuneError::Bench(error) => Error::Bench(error),
-            TuneError::Read { path, source } => Error::OutputOpen { path, source },
-            TuneError::Write { path, source } => Error::OutputWrite { path, source },
+            | Error::Simulated(_) => false,
+        };
+        match is_usage {
+            true => Exit::Usage,
+            false => Exit::Failed,
         }
     }
 }

@@ -210,6 +210,14 @@ impl Sink {
         }
     }
 
+    /// Standard output for `-`, else a file.
+    pub(crate) fn open(path: &Path) -> Result<Sink, Error> {
+        match path.as_os_str() == "-" {
+            true => Ok(Sink::standard()),
+            false => Sink::file(path),
+        }
+    }
+
     /// A file, which keeps what it holds until something is written.
     pub(crate) fn file(path: &Path) -> Result<Sink, Error> {
         Ok(Sink {

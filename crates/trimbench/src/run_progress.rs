@@ -1,5 +1,6 @@
 //! The progress that a person sees while a run goes on.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use bench::{Mark, Observer, Second};
@@ -9,6 +10,7 @@ use report::terminal::{self, LiveLine, Style};
 use units::names;
 
 use crate::console::Stream;
+use crate::status_line::one_line;
 
 /// The seconds between two lines where standard error is no terminal.
 const PLAIN_EVERY_S: f64 = 5.0;
@@ -97,9 +99,7 @@ impl Observer for Progress {
         if let Kind::Terminal(bar) = &self.kind {
             bar.set_style(match name {
                 PhaseName::Prepare => bar_style(),
-                // Cut to the terminal's width: a line that wraps can't be cleared.
-                _ => ProgressStyle::with_template("{wide_msg}")
-                    .unwrap_or_else(|_| ProgressStyle::default_spinner()),
+                _ => one_line(),
             });
         }
     }
@@ -213,6 +213,13 @@ fn bar_style() -> ProgressStyle {
         "{wide_bar} {binary_bytes}/{binary_total_bytes} {binary_bytes_per_sec} ETA {eta}",
     )
     .unwrap_or_else(|_| ProgressStyle::default_bar())
+}
+
+/// Removes what killed runs have left in a directory, and prints what it found.
+pub(crate) fn sweep(directory: &Path) {
+    for found in bench::sweep(directory).unwrap_or_default() {
+        Stream::Err.print(&format!("{}\n", swept(&found)));
+    }
 }
 
 /// The result of a sweep, in words.

@@ -56,11 +56,7 @@ impl Live {
         self.next = elapsed + LIVE_EVERY;
         let bar = self.bar.get_or_insert_with(|| {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-            bar.set_style(
-                // Cut to the terminal's width: a line that wraps can't be cleared.
-                ProgressStyle::with_template("{wide_msg}")
-                    .unwrap_or_else(|_| ProgressStyle::default_spinner()),
-            );
+            bar.set_style(one_line());
             bar
         });
         bar.set_message(line(elapsed));
@@ -81,4 +77,9 @@ impl Live {
             bar.finish_and_clear();
         }
     }
+}
+
+/// The style of a line that is cut to the terminal's width: one that wraps can't be cleared.
+pub(crate) fn one_line() -> ProgressStyle {
+    ProgressStyle::with_template("{wide_msg}").unwrap_or_else(|_| ProgressStyle::default_spinner())
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
-use crate::block::{self, BLOCK, SECTOR};
+use crate::block::{self, BLOCK, Identity, SECTOR};
 use crate::buffer::Aligned;
 use crate::cause::{Again, Cause, Evidence};
 use crate::finding::{Finding, alignment};
@@ -121,22 +121,7 @@ impl<'a, 'b> Checker<'a, 'b> {
                 continue;
             };
             let own = slot.identity(self.shared.volume, block, 0);
-            let sectors = data.chunks_exact(SECTOR).zip(again.chunks_exact(SECTOR));
-            for (index, (data, again)) in sectors.enumerate() {
-                let own = own.after((index * SECTOR) as u64);
-                let mut identity = block::identify(data);
-                identity = identity.filter(|id| (id.volume, id.file) == (own.volume, own.file));
-                let old = identity.is_some_and(|identity| identity.offset == own.offset);
-                found.read_bytes += SECTOR as u64;
-                *match (block::is_zero(data), old) {
-                    (true, _) => &mut found.zero_bytes,
-                    (_, true) => &mut found.old_data_bytes,
-                    _ => &mut found.other_bytes,
-                } += SECTOR as u64;
-                if second.is_ok() && data != again {
-                    found.unstable_bytes += SECTOR as u64;
-                }
-            }
+            found.count(data, second.is_ok().then_some(again), own);
         }
         self.shared.count(|counts| counts.trimmed.add(&found));
     }
@@ -258,6 +243,7 @@ impl<'a, 'b> Checker<'a, 'b> {
             offset_bytes: span.range.start,
             length_bytes: span.range.end - span.range.start,
             device: shared
+                .surveyed
                 .device
                 .as_ref()
                 .map(units::names::shown)
@@ -265,9 +251,9 @@ impl<'a, 'b> Checker<'a, 'b> {
             device_sector: place.as_ref().map(|place| place.start / SECTOR as u64),
             aligned_bytes: alignment(
                 place.as_ref().map_or(span.range.start, |place| place.start),
-                shared.erase_block,
+                shared.surveyed.erase_block_bytes,
             ),
-            erase_block_bytes: shared.erase_block,
+            erase_block_bytes: shared.surveyed.erase_block_bytes,
             pattern: span.pattern,
             cause,
             other_causes: causes,
@@ -451,6 +437,28 @@ pub(crate) fn read_past_cache(file: &File, to: &mut [u8], at: u64) -> io::Result
 }
 
 impl Trimmed {
+    /// Adds what was read, and what a second read returned. `own`: the first sector's identity
+    /// before the trim, but for its generation.
+    pub(crate) fn count(&mut self, data: &[u8], again: Option<&[u8]>, own: Identity) {
+        for (index, sector) in data.chunks_exact(SECTOR).enumerate() {
+            let at = index * SECTOR;
+            let own = own.after(at as u64);
+            let old = block::identify(sector).is_some_and(|found| {
+                (found.volume, found.file, found.offset) == (own.volume, own.file, own.offset)
+            });
+            let bytes = SECTOR as u64;
+            self.read_bytes += bytes;
+            *match (block::is_zero(sector), old) {
+                (true, _) => &mut self.zero_bytes,
+                (_, true) => &mut self.old_data_bytes,
+                _ => &mut self.other_bytes,
+            } += bytes;
+            if again.is_some_and(|again| again[at..at + SECTOR] != *sector) {
+                self.unstable_bytes += bytes;
+            }
+        }
+    }
+
     /// Adds what another read showed.
     pub(crate) fn add(&mut self, other: &Trimmed) {
         self.read_bytes += other.read_bytes;
@@ -464,7 +472,6 @@ impl Trimmed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::block::Identity;
 
     #[test]
     fn damage_in_a_row_is_one_span_and_a_second_read_is_compared() {

@@ -5,7 +5,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -86,53 +86,51 @@ impl Home {
     }
 
     /// Leaves the directory when this is dropped, and lets no other test remove it.
-    pub(crate) fn keep(&self) -> io::Result<()> {
-        self.open(KEPT, true, false)?.sync_all()?;
+    pub(crate) fn keep(&self) -> Result<(), VerifyError> {
+        let kept = self
+            .open(KEPT, true, false)
+            .and_then(|file| file.sync_all());
+        kept.map_err(|source| VerifyError::Io {
+            path: self.path.clone(),
+            what: "keep",
+            source,
+        })?;
         self.kept.store(true, Ordering::Relaxed);
         Ok(())
     }
 
+    fn held(&self) -> io::Result<BorrowedFd<'_>> {
+        let held = self.held.as_ref().ok_or(io::ErrorKind::NotFound)?;
+        Ok(held.directory())
+    }
+
     /// Opens one of its files for reading and writing.
     pub(crate) fn open(&self, name: &str, create: bool, direct: bool) -> io::Result<File> {
-        let held = self.held.as_ref().ok_or(io::ErrorKind::NotFound)?;
         let mut flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         flags.set(OFlags::CREATE, create);
         flags.set(OFlags::DIRECT, direct);
         let mode = Mode::RUSR | Mode::WUSR;
-        Ok(rustix::fs::openat(held.directory(), name, flags, mode)?.into())
+        Ok(rustix::fs::openat(self.held()?, name, flags, mode)?.into())
     }
 
     /// Removes one of its files.
     pub(crate) fn unlink(&self, name: &str) -> io::Result<()> {
-        let held = self.held.as_ref().ok_or(io::ErrorKind::NotFound)?;
-        Ok(rustix::fs::unlinkat(
-            held.directory(),
-            name,
-            AtFlags::empty(),
-        )?)
+        Ok(rustix::fs::unlinkat(self.held()?, name, AtFlags::empty())?)
     }
 
     /// Gives one of its files another name.
     pub(crate) fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        let held = self.held.as_ref().ok_or(io::ErrorKind::NotFound)?;
-        Ok(rustix::fs::renameat(
-            held.directory(),
-            from,
-            held.directory(),
-            to,
-        )?)
+        Ok(rustix::fs::renameat(self.held()?, from, self.held()?, to)?)
     }
 
     /// Opens the directory itself.
     pub(crate) fn directory(&self) -> io::Result<File> {
-        let held = self.held.as_ref().ok_or(io::ErrorKind::NotFound)?;
-        Ok(File::from(held.directory().try_clone_to_owned()?))
+        Ok(File::from(self.held()?.try_clone_to_owned()?))
     }
 
     /// Forces all of the file system to the medium.
     pub(crate) fn sync(&self) -> io::Result<()> {
-        let held = self.held.as_ref().ok_or(io::ErrorKind::NotFound)?;
-        Ok(rustix::fs::syncfs(held.directory())?)
+        Ok(rustix::fs::syncfs(self.held()?)?)
     }
 
     /// Removes the directory now.

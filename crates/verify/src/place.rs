@@ -84,10 +84,7 @@ pub(crate) fn survey(plan: &Plan, kept: Option<&State>) -> Result<Surveyed, Veri
 
 fn directory(plan: &Plan, path: &Path, kept: Option<&str>) -> Result<Surveyed, VerifyError> {
     let found = describe(path)?;
-    let refused = |why: String| VerifyError::Place {
-        path: path.to_owned(),
-        why,
-    };
+    let refused = |why| refused(path, why);
     if found.mount.as_ref().is_some_and(Mount::read_only) {
         return Err(refused(
             "mounted read-only; remount it read-write, or name another directory".to_owned(),
@@ -123,6 +120,11 @@ fn directory(plan: &Plan, path: &Path, kept: Option<&str>) -> Result<Surveyed, V
     Ok(surveyed(path, found, home, direct, 0, notes))
 }
 
+fn refused(path: &Path, why: String) -> VerifyError {
+    let path = path.to_owned();
+    VerifyError::Place { path, why }
+}
+
 /// Less is no test: each file or region has a MiB.
 fn least(plan: &Plan) -> u64 {
     u64::from(plan.workers.max(1) * EACH) * UNIT
@@ -133,15 +135,15 @@ fn size(plan: &Plan, path: &Path) -> Result<u64, VerifyError> {
     let space = linux::space::Space::of(path).map_err(storage::TargetError::from)?;
     let usable = space.usable_bytes();
     if usable < least(plan) + least(plan) / 4 {
-        return Err(VerifyError::Place {
-            path: path.to_owned(),
-            why: format!(
+        return Err(refused(
+            path,
+            format!(
                 "the file system is too small or too full: {} may be written, as 10 % or 1 GiB \
                  stays free, and the least test takes {}; free space, or name another directory",
                 units::bytes(usable),
                 units::bytes(least(plan) + least(plan) / 4)
             ),
-        });
+        ));
     }
     let size = plan
         .size_bytes
@@ -149,9 +151,9 @@ fn size(plan: &Plan, path: &Path) -> Result<u64, VerifyError> {
     // A file that is being removed may take its space until the next commit.
     let needed = size + size / 4;
     if size < least(plan) || needed > usable {
-        return Err(VerifyError::Place {
-            path: path.to_owned(),
-            why: format!(
+        return Err(refused(
+            path,
+            format!(
                 "testing {} takes up to {}, at least {} must be tested, and {} may be written, as \
                  10 % or 1 GiB stays free; choose another --size or free space",
                 units::bytes(size),
@@ -159,7 +161,7 @@ fn size(plan: &Plan, path: &Path) -> Result<u64, VerifyError> {
                 units::bytes(least(plan)),
                 units::bytes(usable)
             ),
-        });
+        ));
     }
     Ok(size)
 }
@@ -199,14 +201,14 @@ fn device(plan: &Plan, path: &Path, force: bool) -> Result<Surveyed, VerifyError
     let whole = claim.size_bytes() / MIB * MIB;
     let size_bytes = plan.size_bytes.unwrap_or(USUAL.min(whole));
     if size_bytes > whole || size_bytes < least(plan) {
-        return Err(VerifyError::Place {
-            path: path.to_owned(),
-            why: format!(
+        return Err(refused(
+            path,
+            format!(
                 "the device has {}, and at least {} must be tested; choose another --size",
                 units::bytes(claim.size_bytes()),
                 units::bytes(least(plan))
             ),
-        });
+        ));
     }
     let limits = claim.discard();
     let mut notes = Vec::new();

@@ -68,10 +68,11 @@ pub struct Failure {
 }
 
 /// How a test ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
     /// Nothing was wrong.
+    #[default]
     Clean,
     /// Data were damaged.
     Corrupt,
@@ -86,7 +87,7 @@ pub enum Outcome {
 }
 
 /// The result of a test.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Report {
     /// [`SCHEMA`].
     pub schema: &'static str,

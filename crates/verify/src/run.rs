@@ -18,7 +18,7 @@ use crate::place::{Place, Surveyed, survey};
 use crate::plan::Plan;
 use crate::recover::recover;
 use crate::remount;
-use crate::report::{Operations, Outcome, Report, SCHEMA, Trimmed};
+use crate::report::{Report, SCHEMA, Trimmed};
 use crate::shared::{Carried, Remover, Shared};
 use crate::slot::{Content, Slot};
 use crate::stage::{self, Progress, Work};
@@ -57,7 +57,7 @@ pub fn verify(
     let mut carried = Carried::new();
     carried.counts.notes.append(&mut surveyed.notes);
     let shared = Shared::new(plan, &surveyed, state.volume, stop, remover, carried);
-    let ended = session(plan, &shared, &surveyed, &mut state, resumed, tick);
+    let ended = session(&shared, &mut state, resumed, tick);
     let mut carried = shared.end();
     carried.ended(ended)?;
     let finished = carried.counts.fatal.is_none() && !stop.load(Ordering::Relaxed) && !plan.check;
@@ -71,7 +71,7 @@ pub fn verify(
         if let Some((surveyed, remounted)) = carried.ended(mounted)? {
             report.remounted = remounted;
             let shared = Shared::new(plan, &surveyed, state.volume, stop, None, carried);
-            let checked = check_kept(&shared, &surveyed, &state, tick);
+            let checked = check_kept(&shared, &state, tick);
             carried = shared.end();
             carried.ended(checked)?;
             left = Some(surveyed);
@@ -109,30 +109,31 @@ fn earlier(plan: &Plan) -> Result<Option<State>, VerifyError> {
 
 /// Everything between opening the files and the end, or an unmount.
 fn session(
-    plan: &Plan,
     shared: &Shared<'_>,
-    surveyed: &Surveyed,
     state: &mut State,
     resumed: bool,
     tick: Tick<'_>,
 ) -> Result<(), VerifyError> {
+    let plan = shared.plan;
     let mut slots = match resumed {
-        true => check_kept(shared, surveyed, state, tick)?,
+        true => check_kept(shared, state, tick)?,
         false => {
-            let mut slots = open_new(surveyed, plan.workers)?;
-            stage::run(shared, &mut slots, plan.workers, Work::Fill, None, tick);
+            let (count, blocks) = shared.surveyed.slots(plan.workers);
+            let slots = (1..=count).map(|number| shared.place.slot(number, blocks));
+            let mut slots = slots.collect::<Result<Vec<_>, _>>()?;
+            stage::run(shared, &mut slots, Work::Fill, None, tick);
             slots
         }
     };
     if plan.check {
         return Ok(());
     }
-    let churned = churn(plan, shared, &mut slots, state, tick);
+    let churned = churn(shared, &mut slots, state, tick);
     look_for_drive(shared, &slots);
     churned?;
     if !shared.is_over() {
-        stage::run(shared, &mut slots, plan.workers, Work::Read, None, tick);
-        read_trimmed(plan, shared, &slots);
+        stage::run(shared, &mut slots, Work::Read, None, tick);
+        read_trimmed(shared, &slots);
         look_for_drive(shared, &slots);
     }
     if plan.remount {
@@ -146,13 +147,12 @@ fn session(
 /// Opens the slots of a state, and checks them against it.
 fn check_kept(
     shared: &Shared<'_>,
-    surveyed: &Surveyed,
     state: &State,
     tick: Tick<'_>,
 ) -> Result<Vec<Slot>, VerifyError> {
     let mut slots = Vec::new();
     for kept in &state.slots {
-        let mut slot = surveyed.place.slot(kept.number, kept.blocks())?;
+        let mut slot = shared.place.slot(kept.number, kept.blocks())?;
         tick(&stage::progress(
             shared,
             "checking what was forced to the medium",
@@ -189,22 +189,14 @@ fn look_for_drive(shared: &Shared<'_>, slots: &[Slot]) {
     shared.count(|counts| counts.gone = gone);
 }
 
-fn open_new(surveyed: &Surveyed, workers: u32) -> Result<Vec<Slot>, VerifyError> {
-    let (count, blocks) = surveyed.slots(workers);
-    let numbers = 1..=count;
-    numbers
-        .map(|number| surveyed.place.slot(number, blocks))
-        .collect()
-}
-
 /// Writes, frees and reads in rounds, with a checkpoint before each.
 fn churn(
-    plan: &Plan,
     shared: &Shared<'_>,
     slots: &mut [Slot],
     state: &mut State,
     tick: Tick<'_>,
 ) -> Result<(), VerifyError> {
+    let plan = shared.plan;
     let began = Instant::now();
     let before_s = state.done_s;
     let left = plan
@@ -212,15 +204,11 @@ fn churn(
         .saturating_sub(Duration::from_secs_f64(before_s));
     let _ = shared.churn_ends.set(began + left);
     if let (Some(_), Place::Directory { home, .. }) = (&plan.state, shared.place) {
-        home.keep().map_err(|source| VerifyError::Io {
-            path: home.path().to_owned(),
-            what: "keep",
-            source,
-        })?;
+        home.keep()?;
     }
     let mut rounds = 0;
     while !shared.is_over() && began.elapsed() < left {
-        checkpoint(plan, shared, slots, state, rounds)?;
+        checkpoint(shared, slots, state, rounds)?;
         let end = began + left.min(began.elapsed() + ROUND);
         let over = AtomicBool::new(false);
         let over = &over;
@@ -230,7 +218,7 @@ fn churn(
                     stage::trim_loop(shared, &|| over.load(Ordering::Relaxed));
                 })
             });
-            stage::run(shared, slots, plan.workers, Work::Churn, Some(end), tick);
+            stage::run(shared, slots, Work::Churn, Some(end), tick);
             over.store(true, Ordering::Relaxed);
             // A trim in flight is waited for; it keeps the end of the round waiting.
             drop(trimmer.map(thread::ScopedJoinHandle::join));
@@ -241,7 +229,7 @@ fn churn(
     slots.iter_mut().for_each(|slot| slot.frozen = false);
     sync(shared, slots);
     if !shared.is_fatal() {
-        checkpoint(plan, shared, slots, state, rounds)?;
+        checkpoint(shared, slots, state, rounds)?;
         slots.iter_mut().for_each(|slot| slot.frozen = false);
     }
     Ok(())
@@ -250,13 +238,12 @@ fn churn(
 /// Forces everything to the medium and writes it down. With a state file, every other slot is
 /// only read until the next checkpoint, so that after a crash it must be as it is now.
 fn checkpoint(
-    plan: &Plan,
     shared: &Shared<'_>,
     slots: &mut [Slot],
     state: &mut State,
     round: u32,
 ) -> Result<(), VerifyError> {
-    let Some(path) = &plan.state else {
+    let Some(path) = &shared.plan.state else {
         sync(shared, slots);
         return Ok(());
     };
@@ -289,12 +276,13 @@ fn sync(shared: &Shared<'_>, slots: &[Slot]) -> bool {
 }
 
 /// Reads what trimmed space of a file system holds, as root.
-fn read_trimmed(plan: &Plan, shared: &Shared<'_>, slots: &[Slot]) {
-    let (Place::Directory { home, .. }, Some(device)) = (shared.place, &shared.device) else {
+fn read_trimmed(shared: &Shared<'_>, slots: &[Slot]) {
+    let (Place::Directory { home, .. }, Some(device)) = (shared.place, &shared.surveyed.device)
+    else {
         return;
     };
     let _ = home.sync();
-    if plan.fstrim {
+    if shared.plan.fstrim {
         stage::trim_once(shared);
     }
     match trimmed::read(shared, slots, device) {
@@ -319,30 +307,26 @@ fn mount_anew(
     state: &State,
     carried: &mut Carried,
 ) -> Result<(Surveyed, bool), VerifyError> {
+    let mut note = |why: &str| {
+        carried
+            .counts
+            .notes
+            .push(format!("not mounted anew: {why}"))
+    };
     let target = match remount::target(&surveyed) {
         Ok(target) => target,
         Err(why) => {
-            carried
-                .counts
-                .notes
-                .push(format!("not mounted anew: {why}"));
+            note(&why);
             return Ok((surveyed, false));
         }
     };
     if let Place::Directory { home, .. } = &mut surveyed.place {
-        home.keep().map_err(|source| VerifyError::Io {
-            path: home.path().to_owned(),
-            what: "keep",
-            source,
-        })?;
+        home.keep()?;
     }
     drop(surveyed);
     let done = remount::remount(&target)?;
     if let Err(why) = &done {
-        carried
-            .counts
-            .notes
-            .push(format!("not mounted anew: {why}"));
+        note(why);
     }
     Ok((survey(plan, Some(state))?, done.is_ok()))
 }
@@ -352,7 +336,6 @@ fn blank(plan: &Plan, surveyed: &Surveyed, state: &State) -> Report {
     let (files, _) = surveyed.slots(plan.workers);
     Report {
         schema: SCHEMA,
-        outcome: Outcome::Clean,
         path: units::names::shown(&surveyed.path),
         fs: surveyed.fs.clone(),
         device: surveyed.device.as_ref().map(units::names::shown),
@@ -360,18 +343,8 @@ fn blank(plan: &Plan, surveyed: &Surveyed, state: &State) -> Report {
         size_bytes: state.size_bytes,
         files,
         workers: plan.workers,
-        seconds: 0.0,
         direct: surveyed.place.is_direct(),
-        remounted: false,
-        resumed: false,
-        operations: Operations::default(),
-        trimmed: None,
-        finding_count: 0,
-        causes: Vec::new(),
-        failures: Vec::new(),
-        findings: Vec::new(),
-        ended_by: None,
-        notes: Vec::new(),
+        ..Report::default()
     }
 }
 

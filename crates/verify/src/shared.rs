@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
@@ -28,16 +28,11 @@ pub type Remover<'a> = &'a (dyn Fn(&Path) -> io::Result<()> + Sync);
 pub(crate) struct Shared<'a> {
     pub(crate) volume: u64,
     pub(crate) place: &'a Place,
-    pub(crate) device: Option<PathBuf>,
-    pub(crate) erase_block: Option<u64>,
+    pub(crate) plan: &'a Plan,
+    pub(crate) surveyed: &'a Surveyed,
     pub(crate) began: Instant,
-    /// Bytes that are tested.
-    pub(crate) size_bytes: u64,
-    /// How long data are written and discarded.
-    pub(crate) duration: Duration,
-    /// When that ends, once it has begun.
+    /// When writing and discarding ends, once it has begun.
     pub(crate) churn_ends: OnceLock<Instant>,
-    pub(crate) rate: Option<u64>,
     pub(crate) remover: Option<Remover<'a>>,
     /// A signal stops the test.
     pub(crate) stop: &'a AtomicBool,
@@ -126,7 +121,7 @@ impl Carried {
 
 impl<'a> Shared<'a> {
     pub(crate) fn new(
-        plan: &Plan,
+        plan: &'a Plan,
         surveyed: &'a Surveyed,
         volume: u64,
         stop: &'a AtomicBool,
@@ -136,13 +131,10 @@ impl<'a> Shared<'a> {
         Shared {
             volume,
             place: &surveyed.place,
-            device: surveyed.device.clone(),
-            erase_block: surveyed.erase_block_bytes,
+            plan,
+            surveyed,
             began: carried.began,
-            size_bytes: surveyed.size_bytes,
-            duration: plan.duration,
             churn_ends: OnceLock::new(),
-            rate: plan.rate,
             remover,
             stop,
             pause: AtomicBool::new(false),
@@ -186,7 +178,7 @@ impl<'a> Shared<'a> {
     /// Counts bytes, and waits where the rate asks for that.
     pub(crate) fn moved(&self, bytes: u64) {
         let moved = self.moved.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        let Some(rate) = self.rate else { return };
+        let Some(rate) = self.plan.rate else { return };
         let due = Duration::from_secs_f64(moved as f64 / rate.max(1) as f64);
         while let Some(early) = due.checked_sub(self.began.elapsed()) {
             if self.is_over() {

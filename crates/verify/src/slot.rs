@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
+
 use crate::block::{BLOCK, Identity};
 use crate::pattern::Expected;
 
@@ -11,7 +13,8 @@ use crate::pattern::Expected;
 const REMEMBERED: usize = 1 << 16;
 
 /// The content that a block ought to have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum Content {
     /// Zeros: a hole.
     Zeros,

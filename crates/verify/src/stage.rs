@@ -57,13 +57,12 @@ impl Work {
 pub(crate) fn run(
     shared: &Shared<'_>,
     slots: &mut [Slot],
-    workers: u32,
     work: Work,
     until: Option<Instant>,
     tick: &mut dyn FnMut(&Progress),
 ) {
     shared.pause.store(false, Ordering::Relaxed);
-    let each = slots.len().div_ceil(workers.max(1) as usize);
+    let each = slots.len().div_ceil(shared.plan.workers.max(1) as usize);
     let running = AtomicUsize::new(slots.len().div_ceil(each));
     thread::scope(|scope| {
         for slots in slots.chunks_mut(each) {
@@ -120,10 +119,10 @@ fn left(shared: &Shared<'_>, work: Work) -> Option<Duration> {
         Work::Fill => {
             let written = shared.count(|counts| counts.operations.written_bytes);
             let per_byte = shared.now_s() / written as f64;
-            let rest = shared.size_bytes.saturating_sub(written) as f64;
+            let rest = shared.surveyed.size_bytes.saturating_sub(written) as f64;
             // Without a byte written, nothing is known.
             let rest = Duration::try_from_secs_f64(rest * per_byte).ok()?;
-            Some(rest + shared.duration)
+            Some(rest + shared.plan.duration)
         }
         Work::Churn => {
             let end = *shared.churn_ends.get()?;

@@ -37,17 +37,7 @@ pub(crate) struct SlotState {
     /// Nothing was written to it after the checkpoint: it must be as it was.
     pub(crate) frozen: bool,
     /// Blocks in a row, and their content.
-    runs: Vec<(u64, Kept)>,
-}
-
-/// A block's content as a state file has it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum Kept {
-    Zeros,
-    Data(u32),
-    Trimmed(u32),
-    Unknown,
+    runs: Vec<(u64, Content)>,
 }
 
 impl State {
@@ -102,19 +92,10 @@ impl State {
 
 impl SlotState {
     pub(crate) fn of(slot: &Slot) -> SlotState {
-        let mut runs: Vec<(u64, Kept)> = Vec::new();
-        for cell in &slot.map {
-            let kept = match Content::from(*cell) {
-                Content::Zeros => Kept::Zeros,
-                Content::Data(generation) => Kept::Data(generation),
-                Content::Trimmed(generation) => Kept::Trimmed(generation),
-                Content::Unknown => Kept::Unknown,
-            };
-            match runs.last_mut() {
-                Some((count, last)) if *last == kept => *count += 1,
-                _ => runs.push((1, kept)),
-            }
-        }
+        let runs = slot
+            .map
+            .chunk_by(|a, b| Content::from(*a) == Content::from(*b));
+        let runs = runs.map(|run| (run.len() as u64, run[0].into())).collect();
         SlotState {
             number: slot.number,
             next: slot.next(),
@@ -131,14 +112,8 @@ impl SlotState {
 
     /// The content that each block ought to have.
     pub(crate) fn map(&self) -> Vec<Cell> {
-        let cells = self.runs.iter().flat_map(|(count, kept)| {
-            let content = match *kept {
-                Kept::Zeros => Content::Zeros,
-                Kept::Data(generation) => Content::Data(generation),
-                Kept::Trimmed(generation) => Content::Trimmed(generation),
-                Kept::Unknown => Content::Unknown,
-            };
-            std::iter::repeat_n(Cell::from(content), *count as usize)
+        let cells = self.runs.iter().flat_map(|(count, content)| {
+            std::iter::repeat_n(Cell::from(*content), *count as usize)
         });
         cells.collect()
     }

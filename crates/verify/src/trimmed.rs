@@ -8,7 +8,7 @@ use std::path::Path;
 use extents::Extents;
 use rustix::fs::{Mode, OFlags};
 
-use crate::block::{self, BLOCK, SECTOR};
+use crate::block::{BLOCK, Identity};
 use crate::buffer::Aligned;
 use crate::check::{MOST, read_past_cache};
 use crate::report::Trimmed;
@@ -54,23 +54,13 @@ pub(crate) fn read(shared: &Shared<'_>, slots: &[Slot], device: &Path) -> std::i
             ) else {
                 continue;
             };
-            let sectors = data.chunks_exact(SECTOR).zip(again.chunks_exact(SECTOR));
-            for (index, (data, again)) in sectors.enumerate() {
-                let at = offset + (part.start - whole) + (index * SECTOR) as u64;
-                let old = block::identify(data).is_some_and(|found| {
-                    (found.volume, found.file, found.offset) == (shared.volume, file, at)
-                });
-                let bytes = SECTOR as u64;
-                found.read_bytes += bytes;
-                *match (block::is_zero(data), old) {
-                    (true, _) => &mut found.zero_bytes,
-                    (_, true) => &mut found.old_data_bytes,
-                    _ => &mut found.other_bytes,
-                } += bytes;
-                if data != again {
-                    found.unstable_bytes += bytes;
-                }
-            }
+            let own = Identity {
+                volume: shared.volume,
+                file,
+                generation: 0,
+                offset: offset + (part.start - whole),
+            };
+            found.count(data, Some(again), own);
         }
     }
     Ok(found)

@@ -247,22 +247,25 @@ fn recording(input: &[u8]) {
 }
 
 fn suite_log(input: &[u8]) {
-    let Ok(log) = suite::log::Log::parse(&String::from_utf8_lossy(input)) else {
+    let Ok(log) = experiments::suite::log::Log::parse(&String::from_utf8_lossy(input)) else {
         return;
     };
     let _ = log.left();
-    let results = suite::Results::of(&log);
-    let sheet = suite::sheet(&results);
+    let results = experiments::suite::Results::of(&log);
+    let sheet = experiments::suite::sheet(&results);
     harmless(&report::sheet::text(&sheet, 80));
     harmless(&report::sheet::markdown(&sheet));
     let _ = (
         report::sheet::html(&sheet, "{}"),
         report::sheet::svg(&sheet),
     );
-    let _ = (results.json(), suite::columns(&log));
-    let _ = suite::advise(&results);
-    let both = suite::compare(["a".into(), "b".into()], [&results, &results]);
-    harmless(&report::sheet::text(&suite::comparison_sheet(&both), 80));
+    let _ = (results.json(), experiments::suite::columns(&log));
+    let _ = experiments::suite::advise(&results);
+    let both = experiments::suite::compare(["a".into(), "b".into()], [&results, &results]);
+    harmless(&report::sheet::text(
+        &experiments::suite::comparison_sheet(&both),
+        80,
+    ));
 }
 
 fn sweep(input: &[u8]) {

@@ -37,8 +37,7 @@ pub(crate) fn run(args: &BlkdiscardArgs) -> Result<Exit, Error> {
         )?);
         return Ok(Exit::Done);
     }
-    let stop = signals::stop_flag()
-        .map_err(|error| Error::Usage(format!("signals can't be caught: {error}")))?;
+    let stop = signals::stop_flag()?;
     let say = |text: &str| {
         if !args.quiet {
             Stream::Err.print(&format!("trimbench blkdiscard: {text}\n"));

@@ -64,6 +64,7 @@ section! {
     }
 }
 
-fn sizes(text: &str) -> Result<Vec<u64>, String> {
+/// Reads sizes with commas between them.
+pub(crate) fn sizes(text: &str) -> Result<Vec<u64>, String> {
     text.split(',').map(size).collect()
 }

@@ -35,9 +35,7 @@ pub(super) fn climb(
     people: Stream,
 ) -> Result<Climbed, Error> {
     if let (Place::Directory(directory), false) = (place, args.dry_run) {
-        for found in bench::sweep(directory).unwrap_or_default() {
-            Stream::Err.print(&format!("{}\n", run_progress::swept(&found)));
-        }
+        run_progress::sweep(directory);
     }
     let survey = crate::simulated::joined(Survey::of(place)?, args.dry_run);
     if let DiscardSetting::Off | DiscardSetting::Unsupported = survey.target.discard {
@@ -60,8 +58,7 @@ pub(super) fn climb(
     if args.dry_run {
         return Ok(Climbed::Described);
     }
-    let stop =
-        signals::stop_flag().map_err(|e| Error::Usage(format!("can't watch for signals: {e}")))?;
+    let stop = signals::stop_flag()?;
     let mut climb = Climb {
         survey: &survey,
         people,

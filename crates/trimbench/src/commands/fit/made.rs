@@ -85,22 +85,12 @@ fn slug(text: &str) -> String {
     }
 }
 
-/// The day of a moment, in UTC
-/// (<https://howardhinnant.github.io/date_algorithms.html#civil_from_days>).
+/// The day of a moment, in UTC.
 fn day(unix_s: f64) -> String {
-    let days = (unix_s / 86_400.0).floor().clamp(0.0, 2_932_896.0) as i64 + 719_468;
-    let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 {
-        shifted + 3
-    } else {
-        shifted - 9
-    };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    format!("{year:04}-{month:02}-{day:02}")
+    units::utc(unix_s)
+        .chars()
+        .take_while(|c| *c != 'T')
+        .collect()
 }
 
 #[cfg(test)]

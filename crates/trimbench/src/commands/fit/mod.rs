@@ -38,20 +38,15 @@ pub(crate) fn run(args: &FitArgs) -> Result<Exit, Error> {
             "--dry-run: records are only read; give a directory or a device to try".into(),
         ));
     }
-    let mut card = match &args.output {
-        Some(_) if card_to_stdout => Some(Sink::standard()),
-        Some(path) => {
-            let sink = Sink::file(path)?;
-            if args.paths.iter().any(|record| sink.is(record)) {
-                return Err(Error::Usage(format!(
-                    "--output {}: is one of the records; give the card another name",
-                    names::shown(path)
-                )));
-            }
-            Some(sink)
-        }
-        None => None,
-    };
+    let mut card = args.output.as_deref().map(Sink::open).transpose()?;
+    if let (Some(sink), Some(path)) = (&card, &args.output)
+        && args.paths.iter().any(|record| sink.is(record))
+    {
+        return Err(Error::Usage(format!(
+            "--output {}: is one of the records; give the card another name",
+            names::shown(path)
+        )));
+    }
     let records: Vec<RunRecord> = match &place {
         Some(place) => match ladder::climb(place, args, &details, people)? {
             ladder::Climbed::Whole(records) => records,

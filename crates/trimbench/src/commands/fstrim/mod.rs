@@ -55,8 +55,7 @@ pub(crate) fn run(args: &FstrimArgs) -> Result<Exit, Error> {
         .as_deref()
         .map(crate::card::named)
         .transpose()?;
-    let stop = signals::stop_flag()
-        .map_err(|error| Error::Usage(format!("signals can't be caught: {error}")))?;
+    let stop = signals::stop_flag()?;
     let many = args.mounts.is_empty();
     let selected = match many {
         true => listed(args)?,

@@ -23,8 +23,7 @@ use crate::signals;
 
 /// Carries out the command.
 pub(crate) fn run(args: &GuardArgs) -> Result<Exit, Error> {
-    let stop = signals::stop_flag()
-        .map_err(|error| Error::Usage(format!("signals can't be caught: {error}")))?;
+    let stop = signals::stop_flag()?;
     let drain = Request {
         drain: true,
         ..Request::default()

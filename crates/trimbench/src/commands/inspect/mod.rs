@@ -136,8 +136,7 @@ fn options(args: &InspectArgs) -> Result<Options, Error> {
 
 /// The result of a proof; `None` if a signal stopped it.
 fn proof(args: &InspectArgs) -> Result<Option<Proof>, Error> {
-    let stop = signals::stop_flag()
-        .map_err(|error| Error::Usage(format!("signals can't be caught: {error}")))?;
+    let stop = signals::stop_flag()?;
     let terminal = Stream::Err.is_terminal();
     let proven = prove(&args.path, &stop, &mut |doing| {
         if terminal {

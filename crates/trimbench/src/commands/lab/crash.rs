@@ -44,7 +44,7 @@ pub(super) fn crash(args: &CrashArgs) -> Result<Exit, Error> {
         scratch: details.scratch(),
         unit: torn,
     };
-    let stop = signals::stop_flag().map_err(|e| Error::Usage(e.to_string()))?;
+    let stop = signals::stop_flag()?;
     let outcome = check(&log, &all, &how, &stop, |_, _, _| {}).map_err(|error| match error {
         LabError::NotRun { .. } => not_begun(error),
         error => error.into(),

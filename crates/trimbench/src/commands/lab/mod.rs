@@ -6,7 +6,7 @@ mod fault;
 pub(crate) mod near;
 mod show;
 mod stats;
-mod up;
+pub(crate) mod up;
 
 use std::process::Command;
 

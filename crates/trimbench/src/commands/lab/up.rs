@@ -44,7 +44,7 @@ pub(super) fn up(lab: &Lab, args: &UpArgs) -> Result<(), Error> {
 }
 
 /// This program again, as the drive's server.
-fn launcher() -> Result<Launcher, Error> {
+pub(crate) fn launcher() -> Result<Launcher, Error> {
     let program = std::env::current_exe()
         .map_err(|error| Error::Usage(format!("can't tell where this program is: {error}")))?;
     Ok(Launcher {

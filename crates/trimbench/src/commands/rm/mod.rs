@@ -39,8 +39,7 @@ pub(crate) fn run(args: &RmArgs) -> Result<Exit, Error> {
         .map(crate::card::named)
         .transpose()?;
     let policy = args.policy(&details);
-    let stop = signals::stop_flag()
-        .map_err(|error| Error::Usage(format!("signals can't be caught: {error}")))?;
+    let stop = signals::stop_flag()?;
     let options = options(args, &details);
     if asks_once(args) && !ask::once(args.paths.len(), args.recursive, &stop) {
         return Ok(match stop.load(Ordering::Relaxed) {

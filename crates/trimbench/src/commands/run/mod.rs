@@ -85,8 +85,7 @@ pub(crate) fn run(args: RunArgs) -> Result<Exit, Error> {
     if args.output.dry_run {
         return Ok(Exit::Done);
     }
-    let stop =
-        signals::stop_flag().map_err(|e| Error::Usage(format!("can't watch for signals: {e}")))?;
+    let stop = signals::stop_flag()?;
     let mut claimed = Claimed::claim(&plan, &survey)?;
     if plan.event() == Some(&Trigger::Manual) {
         let marks = marks::counter()

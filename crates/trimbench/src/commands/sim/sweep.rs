@@ -35,7 +35,7 @@ pub(super) fn run(args: &SweepArgs) -> Result<Exit, Error> {
         return Ok(Exit::Done);
     }
     let (mut file, done) = open(&path, &grid, shard)?;
-    let stop = signals::stop_flag().map_err(|error| Error::Setting(error.to_string()))?;
+    let stop = signals::stop_flag()?;
     let left = &cells[done..];
     let total = cells.len();
     let mut failed = None;

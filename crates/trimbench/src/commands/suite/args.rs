@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use ::suite::Step;
 use bench::scenario::values::{path, size, whole};
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
+use experiments::suite::Step;
 use units::section;
 
 const EXAMPLES: &str = "\

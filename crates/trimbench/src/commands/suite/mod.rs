@@ -8,15 +8,17 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use ::suite::log::{Head, Log, SCHEMA, Writer};
-use ::suite::{
-    Asked, Plan, Programs, Raid0, Results, Selection, Stage, SuiteError, Target, compare,
-    comparison_sheet, perform, select,
+use ::lab::Launcher;
+use experiments::suite::log::{Head, Log, SCHEMA, Writer};
+use experiments::suite::{
+    Asked, Plan, Raid0, Results, Selection, Stage, Target, compare, comparison_sheet, perform,
+    select,
 };
 use storage::making::Kind;
 use units::names::shown as shown_path;
 use units::settings::Section;
 
+use crate::commands::lab::up::launcher;
 use crate::commands::suite::args::{Details, SuiteArgs, SuiteCommand};
 use crate::console::Stream;
 use crate::exit::{Error, Exit};
@@ -67,8 +69,10 @@ fn measured(args: &SuiteArgs) -> Result<Exit, Error> {
         return Ok(Exit::Done);
     }
     let people = Stream::Out;
-    let stop = signals::stop_flag()
-        .map_err(|error| Error::Usage(format!("signals can't be caught: {error}")))?;
+    let stop = signals::stop_flag()?;
+    // It ends a simulated drive with this process.
+    let mut launcher = launcher()?;
+    launcher.arguments.push("--with-parent".into());
     let (mut writer, log) = Writer::open(&args.output, &head)?;
     intentions(&plan, &selection, &head, people);
     let mut ended = Ok(());
@@ -81,7 +85,7 @@ fn measured(args: &SuiteArgs) -> Result<Exit, Error> {
                 units::counted(plan.turns().len() as u64, "turn")
             ));
         }
-        ended = performed(&target, &log, &mut writer, &stop, people);
+        ended = performed(&target, &launcher, &log, &mut writer, &stop, people);
     }
     drop(writer);
     let log = Log::read(&args.output)?;
@@ -94,7 +98,7 @@ fn measured(args: &SuiteArgs) -> Result<Exit, Error> {
         shown_path(&args.output)
     ));
     match ended {
-        Err(SuiteError::Stopped) if interrupted => {
+        Err(experiments::Error::Stopped) if interrupted => {
             Stream::Err.print(
                 "trimbench suite: interrupted; nothing is mounted any more, and the same command \
                  goes on\n",
@@ -109,116 +113,78 @@ fn measured(args: &SuiteArgs) -> Result<Exit, Error> {
 
 fn performed(
     target: &Target,
+    launcher: &Launcher,
     log: &Log,
     writer: &mut Writer,
     stop: &std::sync::atomic::AtomicBool,
     people: Stream,
-) -> Result<(), SuiteError> {
-    let programs = programs().map_err(SuiteError::Failed)?;
-    let stage = Stage::set(target, &programs, &log.head.plan)?;
+) -> Result<(), experiments::Error> {
+    let stage = Stage::set(target, launcher, &log.head.plan)?;
     let mut progress = Progress::new(people);
-    let ended = perform(&stage, &programs, log, writer, stop, &mut progress);
+    let ended = perform(&stage, launcher, log, writer, stop, &mut progress);
     progress.end();
     ended
-}
-
-/// This program, and how it serves a drive that ends with this process.
-fn programs() -> Result<Programs, String> {
-    let trimbench = std::env::current_exe()
-        .map_err(|error| format!("can't tell where this program is: {error}"))?;
-    let arguments = ["lab", "serve", "--with-parent"];
-    Ok(Programs {
-        launcher: ::lab::Launcher {
-            program: trimbench.clone(),
-            arguments: arguments.map(Into::into).to_vec(),
-        },
-        trimbench,
-    })
 }
 
 /// The details, each of which does something.
 fn details(args: &SuiteArgs) -> Result<Details, Error> {
     let details = Details::of(&args.set).map_err(Error::Usage)?;
     let in_lab = details.lab_size.is_some() || details.lab_slower.is_some();
-    for (given, on, key, option) in [
-        (
-            details.dir.is_some(),
-            args.on_file.is_some(),
-            "dir",
-            "--on-file",
-        ),
-        (
-            in_lab,
-            args.lab.is_some(),
-            "lab-size and lab-slower",
-            "--lab",
-        ),
-    ] {
-        if given && !on {
-            return Err(Error::Usage(format!(
-                "--set: {key} only does something with {option}: leave it out, or add that"
-            )));
-        }
+    let without = |key: &str, option: &str| {
+        Err(Error::Usage(format!(
+            "--set: {key} only does something with {option}: leave it out, or add that"
+        )))
+    };
+    match (args.on_file, &args.lab) {
+        (None, _) if details.dir.is_some() => without("dir", "--on-file"),
+        (_, None) if in_lab => without("lab-size and lab-slower", "--lab"),
+        _ => Ok(details),
     }
-    Ok(details)
 }
 
 fn target(args: &SuiteArgs, details: &Details) -> Result<Target, Error> {
-    if let Some(paths) = &args.raid0 {
-        return raid0(paths, args);
+    let whole = |bytes: u64| bytes / units::MIB * units::MIB;
+    let raw = args.device.iter().chain(args.raid0.iter().flatten());
+    let raw: Vec<&PathBuf> = raw.collect();
+    if !raw.is_empty() && !args.destroy_data {
+        let devices: Vec<String> = raw.into_iter().map(shown_path).collect();
+        return Err(Error::Usage(format!(
+            "{}: the suite makes file systems there again and again, which destroys all data: \
+             say so with --destroy-data, or use --on-file SIZE or --lab PROFILE",
+            devices.join(" and ")
+        )));
     }
-    match (&args.device, args.on_file, &args.lab) {
-        (Some(path), _, _) if args.destroy_data => Ok(Target::Device {
-            path: path.clone(),
+    match (&raw[..], args.on_file, &args.lab) {
+        ([first, second], _, _) => {
+            let paths = [first, second].map(|path| path.to_path_buf());
+            Ok(Target::Raid0(Raid0::new(paths, args.force)))
+        }
+        ([path], _, _) => Ok(Target::Device {
+            path: path.to_path_buf(),
             force: args.force,
         }),
-        (Some(path), _, _) => Err(unconfirmed(&shown_path(path))),
-        (None, Some(size_bytes), _) => Ok(Target::File {
+        (_, Some(size_bytes), _) => Ok(Target::File {
             directory: details.dir(),
-            size_bytes: size_bytes / units::MIB * units::MIB,
+            size_bytes: whole(size_bytes),
         }),
-        (None, None, Some(profile)) => Ok(Target::Lab {
+        (_, None, Some(profile)) => Ok(Target::Lab {
             card: Box::new(card::named(profile)?),
-            size_bytes: details.lab_size() / units::MIB * units::MIB,
+            size_bytes: whole(details.lab_size()),
             slower: details.lab_slower(),
             lab: simulated::here(),
         }),
-        (None, None, None) => Err(Error::Usage(
+        (_, None, None) => Err(Error::Usage(
             "there is nothing to run on: name a DEVICE, or use --raid0, --on-file SIZE or --lab PROFILE"
                 .to_owned(),
         )),
     }
 }
 
-fn raid0(paths: &[PathBuf], args: &SuiteArgs) -> Result<Target, Error> {
-    let [first, second] = paths else {
-        return Err(Error::Usage("--raid0: give two devices".to_owned()));
-    };
-    match args.destroy_data {
-        true => Ok(Target::Raid0(Raid0::new(
-            [first.clone(), second.clone()],
-            args.force,
-        ))),
-        false => Err(unconfirmed(&format!(
-            "{} and {}",
-            shown_path(first),
-            shown_path(second)
-        ))),
-    }
-}
-
-fn unconfirmed(devices: &str) -> Error {
-    Error::Usage(format!(
-        "{devices}: the suite makes file systems there again and again, which destroys all data: \
-         say so with --destroy-data, or use --on-file SIZE or --lab PROFILE"
-    ))
-}
-
 fn head(
     args: &SuiteArgs,
     details: &Details,
     selection: &Selection,
-    drive: ::suite::log::Drive,
+    drive: experiments::suite::log::Drive,
     discards_per_s: Option<f64>,
 ) -> Result<(Head, Plan), Error> {
     let asked = Asked {

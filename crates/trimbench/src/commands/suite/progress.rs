@@ -1,7 +1,7 @@
 //! The display of a suite under way.
 
-use ::suite::log::Outcome;
-use ::suite::{Now, Step, Watch};
+use experiments::suite::log::Outcome;
+use experiments::suite::{Now, Step, Watch};
 
 use crate::console::Stream;
 use crate::status_line::Live;
@@ -62,7 +62,7 @@ impl Watch for Progress {
     }
 }
 
-fn done(step: Step, figures: &::suite::log::Figures) -> String {
+fn done(step: Step, figures: &experiments::suite::log::Figures) -> String {
     let mut text = units::seconds(figures.seconds);
     if let (true, Some(first), Some(second)) =
         (step.is_rm(), figures.first_sync_s, figures.second_sync_s)

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use ::suite::log::Log;
-use ::suite::{Results, columns, sheet};
+use experiments::suite::log::Log;
+use experiments::suite::{Results, columns, sheet};
 use report::sheet::{html, markdown, svg, text};
 
 use crate::commands::suite::args::SuiteFormat;
@@ -19,10 +19,7 @@ pub(super) fn tables(log: &Log) -> String {
 
 /// Writes the results in one form.
 pub(super) fn write(log: &Log, format: SuiteFormat, output: Option<&Path>) -> Result<(), Error> {
-    let mut sink = match output.filter(|path| path.as_os_str() != "-") {
-        Some(path) => Sink::file(path)?,
-        None => Sink::standard(),
-    };
+    let mut sink = Sink::open(output.unwrap_or(Path::new("-")))?;
     let results = Results::of(log);
     let json = || format!("{:#}", results.json());
     let bytes = match format {

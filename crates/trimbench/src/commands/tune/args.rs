@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use ::tune::{Policy, Request};
 use bench::scenario::values::{path, positive_duration, size, whole};
 use clap::{Args, ValueEnum};
+use experiments::tune::{Policy, Request};
 use units::section;
 
+use crate::commands::fit::args::sizes;
 use crate::goal::share;
 
 const EXAMPLES: &str = "\
@@ -112,10 +113,6 @@ section! {
         /// Keep each run's record in this directory.
         "records" records: PathBuf = path, shown "none are kept";
     }
-}
-
-fn sizes(text: &str) -> Result<Vec<u64>, String> {
-    text.split(',').map(size).collect()
 }
 
 fn policies(text: &str) -> Result<Vec<Policy>, String> {

@@ -1,6 +1,6 @@
 //! Describes the runs in words.
 
-use ::tune::{BESIDE, Policy, Target, Trials};
+use experiments::tune::{BESIDE, Policy, Target, Trials};
 use units::names;
 
 use super::args::{Details, TuneArgs};

@@ -1,7 +1,7 @@
 //! The findings as JSON: `trimbench.tune/1`.
 
-use ::tune::{Advice, Findings, Target, Trials, frontier};
-use serde_json::{Value, json};
+use experiments::tune::{Advice, Findings, Target, Trials, frontier};
+use serde_json::json;
 
 /// The text, with a line end.
 pub(super) fn of(
@@ -13,22 +13,9 @@ pub(super) fn of(
 ) -> String {
     let on = frontier(&found.points);
     let points = found.points.iter().zip(on).map(|(point, on)| {
-        let mut value = serde_json::to_value(point).unwrap_or_default();
-        if let Value::Object(fields) = &mut value {
-            fields.insert("on_frontier".into(), on.into());
-            let missed = point.misses(trials.setup.slowdown);
-            fields.insert("misses_goal".into(), json!(missed));
-        }
-        value
-    });
-    let runs = found.runs.iter().map(|run| {
-        let mut value = serde_json::to_value(&run.figures).unwrap_or_default();
-        if let Value::Object(fields) = &mut value {
-            fields.insert("policy".into(), json!(run.trial.policy));
-            fields.insert("limit_bytes".into(), run.trial.limit_bytes.into());
-            fields.insert("disturbed".into(), json!(run.disturbed));
-            fields.insert("counts".into(), run.counts.into());
-        }
+        let mut value = json!(point);
+        value["on_frontier"] = on.into();
+        value["misses_goal"] = json!(point.misses(trials.setup.slowdown));
         value
     });
     let value = json!({
@@ -50,7 +37,7 @@ pub(super) fn of(
         "slowdown": trials.setup.slowdown,
         "repeats": trials.repeats,
         "points": points.collect::<Vec<_>>(),
-        "runs": runs.collect::<Vec<_>>(),
+        "runs": found.runs,
         "advice": advice,
         "applied": applied,
         "notes": found.notes,

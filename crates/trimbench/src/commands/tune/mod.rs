@@ -15,12 +15,11 @@ mod table;
 use std::io::IsTerminal;
 use std::sync::atomic::Ordering;
 
-use ::tune::{
-    Advice, Finding, Findings, Goal, Rounds, Settings, SettingsError, Target, Trials, advise,
-    frontier,
-};
 use bench::Survey;
 use bench::plan::Place;
+use experiments::tune::{
+    Advice, Finding, Findings, Goal, Rounds, Settings, Target, Trials, advise, frontier,
+};
 
 use units::settings::Section;
 
@@ -28,6 +27,7 @@ use crate::commands::tune::args::{Details, TuneArgs};
 use crate::console::{self, Stream};
 use crate::exit::{Error, Exit};
 use crate::output;
+use crate::output::Sink;
 use crate::{confirm, run_progress, signals};
 use progress::Progress;
 use sinks::Sinks;
@@ -49,9 +49,7 @@ pub(crate) fn run(args: &TuneArgs) -> Result<Exit, Error> {
     };
     let target = Target::find(&args.path)?;
     if !args.dry_run {
-        for found in bench::sweep(&target.directory).unwrap_or_default() {
-            Stream::Err.print(&format!("{}\n", run_progress::swept(&found)));
-        }
+        run_progress::sweep(&target.directory);
     }
     let place = Place::Directory(target.directory.clone());
     let survey = crate::simulated::joined(Survey::of(&place)?, args.dry_run);
@@ -64,38 +62,30 @@ pub(crate) fn run(args: &TuneArgs) -> Result<Exit, Error> {
     if let Some(directory) = &details.records {
         output::make_directory(directory)?;
     }
-    let stop =
-        signals::stop_flag().map_err(|e| Error::Usage(format!("can't watch for signals: {e}")))?;
+    let stop = signals::stop_flag()?;
     // The first thing that needs root, and before anybody is asked.
-    let mut settings = Settings::take(&target).map_err(not_taken)?;
+    let mut settings = Settings::take(&target)?;
     if !args.yes && std::io::stdin().is_terminal() && !confirm::yes("Begin? [y/N] ", &stop) {
         return Ok(match stop.load(Ordering::Relaxed) {
             true => Exit::Interrupted,
             false => Exit::Done,
         });
     }
-    let performed = Rounds::new(
-        &trials,
-        &survey,
-        args.time,
-        Progress::new(people, &trials, details.records.as_deref()),
-        stop,
-    )
-    .perform(&mut settings);
+    let records = details.records.as_deref();
+    let progress = Progress::new(people, &trials, records);
+    let performed = Rounds::new(&trials, &survey, args.time, progress, stop).perform(&mut settings);
     let found = match performed {
+        Ok(found) if found.interrupted => return interrupted(settings, &target),
         Ok(found) => found,
         Err(error) => {
-            // What went wrong first is what is told; that this went wrong, too, beside it.
+            // The first error is returned; if the settings stay changed, that is printed beside it.
             if let Err(left) = settings.restore() {
-                console::error(&Error::Setting(left.to_string()));
+                console::error(&left.into());
             }
             Stream::Err.print(&set::left_changed(&target));
-            return Err(error);
+            return Err(error.into());
         }
     };
-    if found.interrupted {
-        return interrupted(settings, &target);
-    }
     let goal = Goal {
         slowdown: details.slowdown(),
         limit_bytes: target.range.now_bytes,
@@ -106,76 +96,87 @@ pub(crate) fn run(args: &TuneArgs) -> Result<Exit, Error> {
     };
     let advice = advise(&found.points, &goal);
     tell(people, &found, &advice, &trials);
-    let wanted = advice.set.filter(|_| args.apply.is_some());
-    // First, for without it nodiscard is no discard at all.
-    let timer = match advice.finding {
-        Finding::PacedFstrim if args.persists() && wanted.is_some() => set::timer(&details)
-            .install()
-            .map(Some)
-            .map_err(Error::from),
-        _ => Ok(None),
+    let ended = Ended {
+        args,
+        details: &details,
+        people,
+        target: &target,
+        advice: &advice,
     };
-    let (timer, untimed) = match timer {
-        Ok(timer) => (timer, Ok(())),
-        Err(error) => (None, Err(error)),
-    };
-    let timed = untimed.is_ok();
-    let kept = match wanted.filter(|_| timed) {
-        Some(trial) => settings.keep(&trial).map(|()| Some(trial)),
-        None => settings.restore().map(|()| None),
-    };
-    let kept = kept.map_err(|e| Error::Setting(e.to_string()));
-    // What was measured is kept first, and what was set is told, whatever else goes wrong.
-    let mut ended = untimed;
-    let applied = matches!(kept, Ok(Some(_)));
-    let texts = [
-        (
-            sinks.json,
-            json::of(&target, &trials, &found, &advice, applied),
-        ),
-        (sinks.svg, svg::of(&target, &trials, &found.points, &goal)),
-        (sinks.role, role::of(&target, &advice, &details.etc())),
-    ];
-    for (sink, text) in texts {
-        if let Some(mut sink) = sink {
-            let written = sink.write(|to| to.write_all(text.as_bytes()));
-            ended = set::first_of(ended, written);
-        }
-    }
-    let kept = match kept {
-        Ok(kept) => kept,
-        Err(error) => {
-            people.print(&timer.unwrap_or_default());
-            Stream::Err.print(&set::left_changed(&target));
-            return set::first_of(Err(error), ended).map(|()| Exit::Done);
-        }
-    };
-    match timed {
-        true => people.print(&set::told(
-            &target,
-            &advice,
-            kept,
-            args.persists(),
-            &details,
-        )),
-        false => people.print("\nAll is as it was, for what is advised needs the timer.\n"),
-    }
-    if kept.is_none_or(|trial| trial.limit_bytes == trials.now_bytes) {
-        people.print(&set::left_changed(&target));
-    }
-    if args.persists() {
-        let persisted = set::persist(&target, &advice, kept, timer, &details.etc(), people);
-        ended = set::first_of(ended, persisted);
-    }
-    ended.map(|()| Exit::Done)
+    ended.set(settings, |applied| {
+        let etc = details.etc();
+        [
+            (
+                sinks.json,
+                json::of(&target, &trials, &found, &advice, applied),
+            ),
+            (sinks.svg, svg::of(&target, &trials, &found.points, &goal)),
+            (sinks.role, role::of(&target, &advice, &etc)),
+        ]
+    })
 }
 
-/// Returns why the settings could not be changed. It is no usage error if another process holds
-/// them, or changes them just now.
-fn not_taken(error: SettingsError) -> Error {
-    match error.passes() {
-        true => Error::Setting(error.to_string()),
-        false => Error::Usage(error.to_string()),
+/// Trials that are over.
+struct Ended<'a> {
+    args: &'a TuneArgs,
+    details: &'a Details,
+    people: Stream,
+    target: &'a Target,
+    advice: &'a Advice,
+}
+
+impl Ended<'_> {
+    /// Sets what is advised, where that is wanted, and writes the results. `results` makes them: it
+    /// gets whether the advice was set.
+    fn set(
+        &self,
+        settings: Settings,
+        results: impl FnOnce(bool) -> [(Option<Sink>, String); 3],
+    ) -> Result<Exit, Error> {
+        let (args, target, advice) = (self.args, self.target, self.advice);
+        let wanted = advice.set.filter(|_| args.apply.is_some());
+        // First, for without it nodiscard is no discard at all.
+        let needs_timer = advice.finding == Finding::PacedFstrim && args.persists();
+        let install = || set::timer(self.details).install();
+        let timer = wanted.filter(|_| needs_timer).map(|_| install());
+        let (timer, untimed) = match timer.transpose() {
+            Ok(timer) => (timer, Ok(())),
+            Err(error) => (None, Err(error.into())),
+        };
+        let timed = untimed.is_ok();
+        let kept = match wanted.filter(|_| timed) {
+            Some(trial) => settings.keep(&trial).map(|()| Some(trial)),
+            None => settings.restore().map(|()| None),
+        };
+        // The results are written first, and what was set is printed, whatever else goes wrong.
+        let mut ended = untimed;
+        for (sink, text) in results(matches!(kept, Ok(Some(_)))) {
+            if let Some(mut sink) = sink {
+                let written = sink.write(|to| to.write_all(text.as_bytes()));
+                ended = set::first_of(ended, written);
+            }
+        }
+        let people = self.people;
+        let kept = match kept {
+            Ok(kept) => kept,
+            Err(error) => {
+                people.print(&timer.unwrap_or_default());
+                Stream::Err.print(&set::left_changed(target));
+                return set::first_of(Err(error.into()), ended).map(|()| Exit::Done);
+            }
+        };
+        people.print(&match timed {
+            true => set::told(target, advice, kept, args.persists(), self.details),
+            false => "\nAll is as it was, for what is advised needs the timer.\n".to_owned(),
+        });
+        if kept.is_none_or(|trial| trial.limit_bytes == target.range.now_bytes) {
+            people.print(&set::left_changed(target));
+        }
+        if args.persists() {
+            let persisted = set::persist(target, advice, kept, timer, &self.details.etc(), people);
+            ended = set::first_of(ended, persisted);
+        }
+        ended.map(|()| Exit::Done)
     }
 }
 
@@ -188,9 +189,7 @@ fn interrupted(settings: Settings, target: &Target) -> Result<Exit, Error> {
         );
     }
     Stream::Err.print(&set::left_changed(target));
-    restored
-        .map(|()| Exit::Interrupted)
-        .map_err(|e| Error::Setting(e.to_string()))
+    Ok(restored.map(|()| Exit::Interrupted)?)
 }
 
 /// The table, the picture, what follows and what it costs.

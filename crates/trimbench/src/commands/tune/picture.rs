@@ -1,6 +1,6 @@
 //! The foreground's loss in the worst 100 ms against how long the freeing takes.
 
-use ::tune::Point;
+use experiments::tune::Point;
 
 use super::table::LETTERS;
 

@@ -4,12 +4,12 @@ use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
 
-use ::tune::{Run, Trial, Trials, Watch};
+use experiments::Error;
+use experiments::tune::{Run, Trial, Trials, Watch};
 use record::RecordWriter;
 
 use super::table::lost;
 use crate::console::Stream;
-use crate::exit::Error;
 use crate::output::Output;
 use crate::run_progress;
 
@@ -31,7 +31,6 @@ impl<'a> Progress<'a> {
 }
 
 impl Watch for Progress<'_> {
-    type Error = Error;
     type Observer = run_progress::Progress;
 
     fn begins(
@@ -45,7 +44,10 @@ impl Watch for Progress<'_> {
         let policy = serde_json::to_value(trial.policy).unwrap_or_default();
         let policy = policy.as_str().unwrap_or_default();
         let name = format!("{number:02}-{policy}-{}.jsonl.zst", trial.limit_bytes);
-        Output::open(&directory.join(name))?.record().map(Some)
+        let record = Output::open(&directory.join(name)).and_then(Output::record);
+        record
+            .map(Some)
+            .map_err(|error| Error::Usage(error.to_string()))
     }
 
     fn observer(&mut self, interval: Duration) -> run_progress::Progress {

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use ::tune::persist::{self, Identity};
-use ::tune::{Advice, Policy, Target, Trial};
+use experiments::tune::persist::{self, Identity};
+use experiments::tune::{Advice, Policy, Target, Trial};
 use serde_json::json;
 use units::names::shown;
 

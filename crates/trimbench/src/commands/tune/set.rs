@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use ::tune::persist::{self, FstabChange, Rule, TIMER, Timer};
-use ::tune::{Advice, Finding, Policy, Target, Trial};
+use experiments::tune::persist::{self, FstabChange, Rule, TIMER, Timer};
+use experiments::tune::{Advice, Finding, Policy, Target, Trial};
 use units::names::{quoted, shown};
 
 use super::args::Details;

@@ -1,6 +1,6 @@
 //! The files that the findings go to.
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use super::args::{Details, TuneArgs};
 use crate::exit::Error;
@@ -15,10 +15,11 @@ pub(super) struct Sinks {
 
 impl Sinks {
     pub(super) fn open(args: &TuneArgs, details: &Details) -> Result<Sinks, Error> {
+        let open = |path: &Option<PathBuf>| path.as_deref().map(Sink::open).transpose();
         let sinks = Sinks {
-            json: args.json.as_deref().map(sink).transpose()?,
+            json: open(&args.json)?,
             svg: args.svg.as_deref().map(Sink::file).transpose()?,
-            role: details.role.as_deref().map(sink).transpose()?,
+            role: open(&details.role)?,
         };
         let (json, svg, role) = ("--json", "--svg", "role");
         for (one, sink, other, path) in [
@@ -26,17 +27,16 @@ impl Sinks {
             (json, &sinks.json, role, &details.role),
             (svg, &sinks.svg, role, &details.role),
         ] {
-            let is_same = path.as_ref().is_some_and(|path| {
-                let sink_is = |sink: &Sink| !is_standard(path) && sink.is(path);
-                sink.as_ref().is_some_and(sink_is)
-            });
-            if is_same {
+            let path = path.as_deref().filter(|path| path.as_os_str() != "-");
+            if let (Some(sink), Some(path)) = (sink, path)
+                && sink.is(path)
+            {
                 return Err(Error::Usage(format!(
                     "{one} and {other} name the same file: give each its own"
                 )));
             }
         }
-        match [&args.json, &details.role].map(|path| path.as_deref().is_some_and(is_standard)) {
+        match [&sinks.json, &sinks.role].map(|sink| sink.as_ref().is_some_and(Sink::is_standard)) {
             [true, true] => Err(Error::Usage(
                 "--json and role both go to standard output: give one of them a file".into(),
             )),
@@ -48,16 +48,5 @@ impl Sinks {
 /// Whether one of them goes to standard output, so that all else goes to standard error.
 pub(super) fn takes_standard_output(args: &TuneArgs, details: &Details) -> bool {
     let mut both = [&args.json, &details.role].into_iter().flatten();
-    both.any(|path| is_standard(path))
-}
-
-fn sink(path: &Path) -> Result<Sink, Error> {
-    match is_standard(path) {
-        true => Ok(Sink::standard()),
-        false => Sink::file(path),
-    }
-}
-
-fn is_standard(path: &Path) -> bool {
-    path.as_os_str() == "-"
+    both.any(|path| path.as_os_str() == "-")
 }

@@ -10,13 +10,13 @@ use crate::exit::{Error, Exit};
 
 /// Removes the file, and has btrfs discard what it emptied.
 pub(super) fn free_all(file: &Path) -> Result<Exit, Error> {
-    ::tune::free_with_groups(file)?;
+    experiments::tune::free_with_groups(file)?;
     Ok(Exit::Done)
 }
 
 /// Removes the file, and becomes `trimbench fstrim`.
 pub(super) fn trim_after(file: &Path, path: &Path, slowdown: f64) -> Result<Exit, Error> {
-    let taken = ::tune::free(file)?;
+    let taken = experiments::tune::free(file)?;
     let failed = |e: std::io::Error| Error::Setting(format!("can't run `trimbench fstrim`: {e}"));
     let mut command = Command::new(std::env::current_exe().map_err(failed)?);
     command.arg("fstrim").arg(path).arg("--quiet");

@@ -1,6 +1,7 @@
 //! The picture for papers and issues: the foreground's loss against how long the freeing takes.
 
-use ::tune::{Goal, Point, Policy, Spread, Target, Trials, frontier};
+use experiments::Spread;
+use experiments::tune::{Goal, Point, Policy, Target, Trials, frontier};
 use report::svg::{TradeOff, Way, trade_off};
 use units::names;
 

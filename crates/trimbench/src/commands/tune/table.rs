@@ -1,6 +1,7 @@
 //! The findings as a table.
 
-use ::tune::{Point, Spread, Trials};
+use experiments::Spread;
+use experiments::tune::{Point, Trials};
 
 /// Letters of the points, in the table and the picture.
 pub(super) const LETTERS: &[u8; 26] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ";

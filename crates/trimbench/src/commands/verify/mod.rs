@@ -29,8 +29,7 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Exit, Error> {
         .filter(|_| !to_stdout)
         .map(Output::open)
         .transpose()?;
-    let stop = signals::stop_flag()
-        .map_err(|error| Error::Usage(format!("signals can't be caught: {error}")))?;
+    let stop = signals::stop_flag()?;
     crate::simulated::refuse_full(std::slice::from_ref(&args.path))?;
     let stores = match &plan.place {
         Where::Directory(path) => Watched::under(std::slice::from_ref(path)),

@@ -29,8 +29,7 @@ pub(crate) fn run(args: &WatchArgs) -> Result<Exit, Error> {
         WatchedError::NoDevice(_) => Error::Usage(error.to_string()),
     })?;
     let mut outputs = Outputs::open(args, &watched)?;
-    let stop = signals::stop_flag()
-        .map_err(|error| Error::Usage(format!("signals can't be caught: {error}")))?;
+    let stop = signals::stop_flag()?;
     let mut watcher = Watcher::begin(sys, disks, &watched);
     let mut shown = Shown::begin(args)?;
     let began = Instant::now();

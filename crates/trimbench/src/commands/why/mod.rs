@@ -37,8 +37,7 @@ pub(crate) fn run(args: &WhyArgs) -> Result<Exit, Error> {
         report.write(args, &observation, &subject)?;
         return Ok(Exit::Done);
     }
-    let stop = signals::stop_flag()
-        .map_err(|error| Error::Usage(format!("signals can't be caught: {error}")))?;
+    let stop = signals::stop_flag()?;
     let asked = subject::asked(args)?;
     // Before the command begins, so that nothing of it is missed.
     let observer = Observer::begin(SysRoot::host(), details.rate());

@@ -22,7 +22,7 @@ const NAP: Duration = Duration::from_millis(250);
 /// Runs the recorder until a signal stops it.
 pub(super) fn run(directory: &Path) -> Result<Exit, Error> {
     let failed = |error: io::Error| Error::Usage(format!("signals can't be caught: {error}"));
-    let stop = signals::stop_flag().map_err(failed)?;
+    let stop = signals::stop_flag()?;
     let asked = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(SIGUSR1, Arc::clone(&asked)).map_err(failed)?;
     let desk = Desk::open(directory).map_err(|error| Error::Usage(error.to_string()))?;

@@ -1,5 +1,5 @@
-use ::tune::Range;
 use clap::Parser;
+use experiments::tune::Range;
 use linux::mounts;
 use record::DiscardSetting;
 use units::settings::Section;

@@ -1,0 +1,39 @@
+//! Which discard settings suit a drive: bounded experiments, and what follows from
+//! them.
+//!
+//! [`Target`] finds the file system of a device, and a [`Trial`] is a value of
+//! `discard_max_bytes` with a [`Policy`]. [`Trials`] are those of a [`Request`], and
+//! [`Rounds`] run them in turns.
+//! [`Settings`] changes what a trial needs and puts the old values back whatever happens;
+//! each run is a [`bench::Plan`] made by [`Setup::plan`]. A run gives [`Figures`], and
+//! the runs of a trial give a [`Point`]. The pure functions of [`frontier`] and [`advise`]
+//! interpret them. [`persist`] makes a setting outlast a restart.
+
+mod advice;
+mod candidates;
+mod disturbed;
+mod figures;
+mod free;
+mod frontier;
+mod point;
+mod rounds;
+mod settings;
+mod setup;
+mod target;
+mod trial;
+mod trials;
+
+pub mod persist;
+
+pub use advice::{Advice, Cost, Finding, Goal, advise};
+pub use candidates::Range;
+pub use figures::Figures;
+pub use free::{free, free_with_groups};
+pub use frontier::{Measure, beats, frontier};
+pub use point::Point;
+pub use rounds::{Findings, Rounds, Run, Watch};
+pub use settings::Settings;
+pub use setup::{BESIDE, Setup};
+pub use target::Target;
+pub use trial::{Policy, Trial};
+pub use trials::{Request, Trials};

@@ -1,0 +1,285 @@
+//! The runs, in rounds: each round tries everything once, beginning elsewhere than
+//! the one before, so that what drifts hits all alike.
+
+mod notes;
+mod timer;
+
+use std::fs::File;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use bench::plan::Place;
+use bench::{Claimed, Observer, Outcome, Survey};
+use judge::{JudgeOptions, judge};
+use record::{EndReason, RecordWriter, RunRecord};
+use serde::Serialize;
+
+use crate::Error;
+use crate::tune::disturbed::disturbed;
+use crate::tune::figures::Figures;
+use crate::tune::point::Point;
+use crate::tune::settings::Settings;
+use crate::tune::setup::{BESIDE, surveyed_anew};
+use crate::tune::trial::Trial;
+use crate::tune::trials::Trials;
+use timer::Timer;
+
+/// A smaller limit isn't tried where one takes so many times as long as the first.
+const TOO_LONG: f64 = 4.0;
+/// And at least so long, in seconds.
+const LONG_S: f64 = 5.0;
+
+/// A run that was carried out.
+#[derive(Debug, Serialize)]
+pub struct Run {
+    /// The trial.
+    #[serde(flatten)]
+    pub trial: Trial,
+    /// The figures of the run.
+    #[serde(flatten)]
+    pub figures: Figures,
+    /// The reason why it is no fair run, in words to be read after "for".
+    pub disturbed: Option<String>,
+    /// Whether it counts: a disturbed one does where it can't be repeated any more.
+    pub counts: bool,
+    /// Whether the same trial is run once more because of the disturbance.
+    #[serde(skip)]
+    pub repeated: bool,
+}
+
+/// The runs and what they add up to.
+#[derive(Debug)]
+pub struct Findings {
+    /// A point for each trial with a run that counts.
+    pub points: Vec<Point>,
+    /// All runs, in their order.
+    pub runs: Vec<Run>,
+    /// Sentences about how far the figures can be trusted.
+    pub notes: Vec<String>,
+    /// Whether the rounds were stopped early.
+    pub interrupted: bool,
+}
+
+/// Watches the rounds and keeps their records.
+pub trait Watch {
+    /// Watches one run; dropped when that is over.
+    type Observer: Observer;
+
+    /// A run begins, the `number`th from 1 on. Returns where its record goes.
+    ///
+    /// # Errors
+    /// When its record can't be written.
+    fn begins(&mut self, number: usize, trial: &Trial)
+    -> Result<Option<RecordWriter<File>>, Error>;
+
+    /// Returns who watches the run, whose intervals are so long.
+    fn observer(&mut self, interval: Duration) -> Self::Observer;
+
+    /// A run of a round, counted from 1, is over.
+    fn ended(&mut self, round: u32, run: &Run);
+
+    /// A trial is left out, or no more runs are possible, and why.
+    fn note(&mut self, text: &str);
+}
+
+/// The rounds.
+pub struct Rounds<'a, W> {
+    trials: &'a Trials,
+    survey: &'a Survey,
+    watch: W,
+    stop: Arc<AtomicBool>,
+    deadline: Instant,
+    runs: Vec<Run>,
+    notes: Vec<String>,
+    spare: usize,
+}
+
+impl<'a, W: Watch> Rounds<'a, W> {
+    /// Rounds of trials where the survey was made. They end when `stop` is raised, or before
+    /// they take longer than `time` from now on.
+    pub fn new(
+        trials: &'a Trials,
+        survey: &'a Survey,
+        time: Duration,
+        watch: W,
+        stop: Arc<AtomicBool>,
+    ) -> Rounds<'a, W> {
+        Rounds {
+            trials,
+            survey,
+            watch,
+            stop,
+            deadline: Instant::now() + time,
+            runs: Vec::new(),
+            notes: Vec::new(),
+            spare: trials.all.len(),
+        }
+    }
+
+    /// Carries them out.
+    ///
+    /// # Errors
+    /// When a run fails, its record can't be kept, or the present setting can't be tried.
+    pub fn perform(mut self, settings: &mut Settings) -> Result<Findings, Error> {
+        let mut trials = self.trials.all.clone();
+        for round in 0..self.trials.repeats {
+            // The first from the largest limit down, so that those that would take
+            // ever longer can be left out.
+            for trial in crate::turns(&trials, round as usize) {
+                if round == 0 && self.takes_too_long(trial) {
+                    continue;
+                }
+                if !self.one(trial, round + 1, settings)? {
+                    return Ok(self.findings());
+                }
+            }
+            trials.retain(|trial| self.runs.iter().any(|run| run.trial == *trial));
+        }
+        Ok(self.findings())
+    }
+
+    /// One run of a trial, and another where it was disturbed. `false`: no more.
+    fn one(&mut self, trial: &Trial, round: u32, settings: &mut Settings) -> Result<bool, Error> {
+        let mut repeated = false;
+        loop {
+            // Nothing is set for a run that won't be.
+            if self.is_over() || !self.has_room()? {
+                return Ok(false);
+            }
+            if let Err(error) = settings.set(trial) {
+                // XFS can't be remounted so; whatever else it is, the others may go on.
+                let note = format!("{trial} could not be tried: {error}");
+                if trial.is_online_at(self.trials.now_bytes) && self.runs.is_empty() {
+                    let note =
+                        format!("{note}; all else is compared with that, so nothing was tried");
+                    return Err(Error::Failed(note));
+                }
+                if !self.notes.contains(&note) {
+                    self.note(note);
+                    return Ok(!settings.is_lost());
+                }
+                return Ok(true);
+            }
+            let Some(record) = self.run(trial)? else {
+                return Ok(false);
+            };
+            let verdict = judge(&record, &JudgeOptions::default());
+            let Some(figures) = Figures::of(&record, &verdict) else {
+                return Ok(true);
+            };
+            let others: Vec<&Figures> = self.counting().map(|run| &run.figures).collect();
+            let disturbance = disturbed(trial, &verdict, &figures, &others);
+            let useless = disturbance.as_ref().is_some_and(|found| found.useless);
+            repeated = disturbance.is_some() && self.spare > 0 && !repeated;
+            let run = Run {
+                trial: *trial,
+                figures,
+                disturbed: disturbance.map(|found| found.why),
+                counts: !repeated && !useless,
+                repeated,
+            };
+            self.watch.ended(round, &run);
+            self.runs.push(run);
+            if !repeated {
+                return Ok(true);
+            }
+            self.spare -= 1;
+        }
+    }
+
+    /// Whether the user stopped it, or no further run would end in time.
+    fn is_over(&self) -> bool {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        self.stop.load(Ordering::Relaxed) || left < BESIDE
+    }
+
+    /// Whether another run fits beside what is to stay free; notes where it doesn't.
+    fn has_room(&mut self) -> Result<bool, Error> {
+        let needed = self.trials.setup.written_bytes();
+        let mut space = surveyed_anew(self.survey)?.space;
+        if space.usable_bytes() < needed {
+            // What the last run deleted may be free only when that is on the disk, too (btrfs).
+            let _ = linux::files::syncfs(self.survey.place.path());
+            space = surveyed_anew(self.survey)?.space;
+        }
+        let usable = space.usable_bytes();
+        if usable < needed {
+            self.note(format!(
+                "no more runs: each writes {}, and other files leave room for {} beyond the {} that \
+                 stay free",
+                units::bytes(needed),
+                units::bytes(usable),
+                units::bytes(space.reserve_bytes()),
+            ));
+        }
+        Ok(usable >= needed)
+    }
+
+    /// The record of a run; `None` where it was stopped, or the time was up.
+    fn run(&mut self, trial: &Trial) -> Result<Option<RunRecord>, Error> {
+        let survey = surveyed_anew(self.survey)?;
+        let place = Place::Directory(survey.place.path().to_path_buf());
+        let plan = self.trials.setup.plan(trial, &place, survey.direct.is_ok());
+        bench::preflight(&plan, &survey)?;
+        let timer = Timer::start(Arc::clone(&self.stop), self.deadline);
+        let mut observer = self.watch.observer(plan.timing.interval);
+        let claimed = Claimed::claim(&plan, &survey)?;
+        let writer = self.watch.begins(self.runs.len() + 1, trial)?;
+        let performed = claimed.perform(writer, &mut observer, &timer.stop);
+        drop((observer, timer));
+        let Outcome { record, error } = performed?;
+        if let Some(error) = error {
+            return Err(error.into());
+        }
+        let end = record.end.as_ref().map(|end| end.reason);
+        Ok((end == Some(EndReason::Completed)).then_some(record))
+    }
+
+    /// Whether a limit would take longer still than one that took too long already.
+    fn takes_too_long(&mut self, trial: &Trial) -> bool {
+        let now = trial.is_online_at(self.trials.now_bytes);
+        let Some(first) = self.counting().next().filter(|_| !now) else {
+            return false;
+        };
+        let most = LONG_S.max(TOO_LONG * first.figures.freeing_s);
+        let long = self.counting().any(|run| {
+            run.trial.policy == trial.policy
+                && run.trial.limit_bytes > trial.limit_bytes
+                && run.figures.freeing_s > most
+        });
+        if long {
+            self.note(format!(
+                "{trial} was not tried: a larger limit took {TOO_LONG} times as long already"
+            ));
+        }
+        long
+    }
+
+    fn note(&mut self, note: String) {
+        self.watch.note(&note);
+        self.notes.push(note);
+    }
+
+    fn counting(&self) -> impl Iterator<Item = &Run> {
+        self.runs.iter().filter(|run| run.counts)
+    }
+
+    fn findings(mut self) -> Findings {
+        let interrupted = self.stop.load(Ordering::Relaxed);
+        let mut points = Vec::new();
+        for trial in &self.trials.all {
+            let of = self.counting().filter(|run| run.trial == *trial);
+            let figures: Vec<Figures> = of.map(|run| run.figures.clone()).collect();
+            points.extend(Point::of(*trial, &figures));
+        }
+        self.notes
+            .extend(notes::of(&points, &self.runs, self.trials, interrupted));
+        Findings {
+            points,
+            runs: self.runs,
+            notes: self.notes,
+            interrupted,
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! The trials that will be run, and how much they take.
+
+use std::time::Duration;
+
+use bench::Survey;
+use storage::FileSystem;
+use units::{GIB, MIB, names};
+
+use crate::Error;
+use crate::tune::candidates::{different, limits};
+use crate::tune::setup::{BESIDE, Setup};
+use crate::tune::target::Target;
+use crate::tune::trial::{Policy, Trial};
+
+/// Most that a run deletes, unless asked for.
+const MOST: u64 = 4 * GIB;
+/// Fewer bytes are freed too fast to see anything.
+const LEAST: u64 = 64 * MIB;
+/// Values of the limit, unless they are given.
+const LIMITS: usize = 4;
+
+/// The user's choice of trials.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// Bytes that each run deletes; `None` for as much as is safe.
+    pub size_bytes: Option<u64>,
+    /// The longest time for all runs together.
+    pub time: Duration,
+    /// Runs of each trial.
+    pub repeats: u32,
+    /// Values of `discard_max_bytes`, in bytes; empty for a handful of our choice.
+    pub limits_bytes: Vec<u64>,
+    /// Ways of discarding.
+    pub policies: Vec<Policy>,
+    /// Share of others' throughput that what is paced may cost, 0 to 1.
+    pub slowdown: f64,
+}
+
+/// The trials, in the order of a round.
+#[derive(Debug)]
+pub struct Trials {
+    /// The set-up that all have in common.
+    pub setup: Setup,
+    /// Each trial once. As many runs may be repeated, because something disturbed them.
+    pub all: Vec<Trial>,
+    /// `discard_max_bytes` as it is.
+    pub now_bytes: u64,
+    /// Runs of each.
+    pub repeats: u32,
+    /// Above it the limit changes nothing.
+    pub unit_bytes: Option<u64>,
+}
+
+impl Trials {
+    /// Chooses what to try.
+    ///
+    /// # Errors
+    /// When there is too little room or time, or a limit isn't one that the drives take.
+    pub fn choose(request: &Request, target: &Target, survey: &Survey) -> Result<Trials, Error> {
+        let program = std::env::current_exe()
+            .map_err(|e| Error::Usage(format!("can't tell where this program is: {e}")))?;
+        let mut setup = Setup {
+            size_bytes: 0,
+            slowdown: request.slowdown,
+            program,
+            mount_point: target.mount.mount_point.clone(),
+            discards_twice: FileSystem::mounted(&target.mount).discards_twice(),
+        };
+        let usable = survey.space.usable_bytes();
+        let room = usable.saturating_sub(setup.written_bytes());
+        setup.size_bytes = request.size_bytes.unwrap_or((room / 2).min(MOST)) / MIB * MIB;
+        if setup.size_bytes < LEAST || setup.size_bytes > room {
+            let (asked, next) = match request.size_bytes {
+                Some(size) => (
+                    format!(" (asked for: {})", units::bytes(size)),
+                    " or give another size",
+                ),
+                None => Default::default(),
+            };
+            return Err(Error::Usage(format!(
+                "{}: too little room: each run deletes at least {}{}, and {} may be written beyond \
+                 the {} that stay free; free some space{}",
+                names::shown(&target.directory),
+                units::bytes(LEAST),
+                asked,
+                units::bytes(usable),
+                units::bytes(survey.space.reserve_bytes()),
+                next,
+            )));
+        }
+        let unit_bytes = FileSystem::mounted(&target.mount)
+            .largest_discard_bytes(survey.space.block_bytes, survey.target.discard);
+        let most = unit_bytes.unwrap_or(u64::MAX).min(setup.size_bytes);
+        let sizes = match request.limits_bytes.is_empty() {
+            // What can't be put back is changed for those alone who ask for it.
+            true if !target.irreversible.is_empty() => vec![target.range.now_bytes],
+            true => limits(&target.range, most, LIMITS),
+            false => given(request, target, most)?,
+        };
+        // The present limit always: all else is compared with it.
+        let now = target.range.now_bytes;
+        let asked = |policy: &Policy| request.policies.contains(policy);
+        let trial = |policy, limit_bytes| Trial {
+            policy,
+            limit_bytes,
+        };
+        let mut all: Vec<Trial> = sizes
+            .into_iter()
+            .map(|size| trial(Policy::Online, size))
+            .collect();
+        all.retain(|trial| trial.limit_bytes == now || asked(&trial.policy));
+        let paced = [Policy::PacedRm, Policy::PacedFstrim]
+            .into_iter()
+            .filter(asked);
+        all.extend(paced.map(|policy| trial(policy, now)));
+        let least = BESIDE * all.len() as u32;
+        if request.time < least {
+            return Err(Error::Usage(format!(
+                "--for {}: one run of each takes {} at least: give it that, or fewer limits or \
+                 policies",
+                units::duration_exact(request.time),
+                units::minutes(least),
+            )));
+        }
+        Ok(Trials {
+            setup,
+            all,
+            now_bytes: now,
+            repeats: request.repeats,
+            unit_bytes,
+        })
+    }
+
+    /// Runs, but for those that are repeated.
+    pub fn count(&self) -> usize {
+        self.all.len() * self.repeats as usize
+    }
+
+    /// The drives whose limit will be changed and doesn't come back.
+    pub fn left_changed<'a>(&self, target: &'a Target) -> &'a [String] {
+        let mut limits = self.all.iter().map(|trial| trial.limit_bytes);
+        match limits.any(|bytes| bytes != self.now_bytes) {
+            true => &target.irreversible,
+            false => &[],
+        }
+    }
+}
+
+/// The limits that were given, and the present one. Of those that act alike, since no discard is
+/// larger than `most_bytes`, it returns one: the present one, or else the largest.
+fn given(request: &Request, target: &Target, most_bytes: u64) -> Result<Vec<u64>, Error> {
+    let range = target.range;
+    let granularity = range.granularity_bytes.max(1);
+    for &limit in &request.limits_bytes {
+        let now = limit == range.now_bytes;
+        if !now && (limit == 0 || limit > range.most_bytes() || !limit.is_multiple_of(granularity))
+        {
+            return Err(Error::Usage(format!(
+                "limits {}: {} takes multiples of {} up to {}",
+                units::bytes_exact(limit),
+                target.drives.join(", "),
+                units::bytes_exact(granularity),
+                units::bytes_exact(range.most_bytes()),
+            )));
+        }
+    }
+    Ok(different(
+        &request.limits_bytes,
+        range.now_bytes,
+        most_bytes,
+    ))
+}
