@@ -5,10 +5,8 @@ import glob
 import os
 import pathlib
 import pwd
-import shlex
 import shutil
 import signal
-import subprocess
 
 from .programs import Failed, call, running, until
 
