@@ -31,7 +31,7 @@ class Reader:
     def __enter__(self):
         self.log.unlink(missing_ok=True)
         self.stack = contextlib.ExitStack()
-        self.stack.enter_context(running(*self.words, stop=signal.SIGINT))
+        self.program = self.stack.enter_context(running(*self.words, stop=signal.SIGINT))
         return self
 
     def __exit__(self, *_):

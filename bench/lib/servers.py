@@ -5,10 +5,8 @@ import glob
 import os
 import pathlib
 import pwd
-import shlex
 import shutil
 import signal
-import subprocess
 
 from .programs import Failed, call, running, until
 
@@ -61,9 +59,10 @@ class Postgres:
         try:
             until({"cwd": "/"}, *self.psql("SELECT 1"), server=server)
         except Failed:
-            said = (pathlib.Path(log).read_text().splitlines() or ["no message"])[-1]
+            lines = pathlib.Path(log).read_text().splitlines()
+            said = [line for line in lines if "FATAL" in line or "PANIC" in line] or lines or ["no message"]
             self.stop()
-            raise Failed(f"PostgreSQL did not start: {said}") from None
+            raise Failed(f"PostgreSQL did not start: {said[-1]}") from None
 
     def stop(self):
         self.stack.close()
