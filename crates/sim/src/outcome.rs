@@ -150,7 +150,7 @@ fn figures(
     let quantile = |q| waits.map(|h| ms(h.value_at_quantile(q)));
     let known = tally.discarded_bytes + tally.cancelled;
     Figures {
-        policy: setup.policy_name.clone(),
+        policy: setup.policy.name.clone(),
         verdict: word(verdict),
         deletion_s,
         drained_s,

@@ -54,7 +54,7 @@ pub(crate) fn changed(info: &Info) -> Vec<&'static str> {
         return Vec::new();
     };
     let by_hand = |path| card.note(path).is_some_and(|n| n.source == "set by hand");
-    let paths = KEYS.iter().map(|key| key.path);
+    let paths = KEYS.iter().map(|key| key.name);
     paths.filter(|path| by_hand(path)).collect()
 }
 

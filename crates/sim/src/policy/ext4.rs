@@ -5,9 +5,6 @@ use std::ops::Range;
 use super::outbox::{Outbox, Shape};
 use super::{Desk, Limits, Nature, Policy};
 
-/// A block group of ext4 in bytes: its discards are no larger.
-pub(super) const GROUP: u64 = 128 << 20;
-
 /// After the journal's commit one kernel thread sends a discard for each free extent, at most one
 /// block group, one in flight (Linux 5.15 and later: `ext4_discard_work`). Freed space may be
 /// allocated at once; the thread takes a range out of the free space while it discards it.

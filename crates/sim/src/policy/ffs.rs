@@ -9,9 +9,6 @@ use extents::{Order as By, Short};
 use super::outbox::{Outbox, Shape};
 use super::{Desk, Limits, Nature, Order, Policy};
 
-/// A block of FFS in that text, in bytes.
-pub(super) const FFS_BLOCK: u64 = 32 << 10;
-
 /// Discards in the order in which the blocks were freed, one in flight.
 #[derive(Debug, Default)]
 struct Line {

@@ -22,7 +22,6 @@ mod outbox;
 mod paced;
 mod xfs;
 
-pub(crate) use kind::PARAMETERS;
 pub use kind::{Parameters, PolicyKind};
 
 /// The deeds that a policy asks for. They are done in order, when it has returned.

@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn space_that_is_held_fails_an_allocation_only_until_it_is_released() {
-        for kind in AllocatorKind::ALL {
+        for &kind in AllocatorKind::ALL {
             let mut volume = Volume::new(kind, 4 * GIB);
             let file = volume.create();
             let free = volume.free_bytes();
@@ -222,7 +222,7 @@ mod tests {
     #[test]
     fn a_large_file_lies_as_its_file_system_puts_it() {
         let mut lengths = Vec::new();
-        for kind in AllocatorKind::ALL {
+        for &kind in AllocatorKind::ALL {
             let mut volume = Volume::new(kind, 64 * GIB);
             let file = volume.create();
             let ranges = volume.grow(file, 8 * GIB).unwrap();

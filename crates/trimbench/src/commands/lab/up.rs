@@ -4,10 +4,9 @@ use std::path::PathBuf;
 
 use ::lab::{Fs, Info, Lab, LabError, Launcher, Spec};
 
-use ssd::{Card, CardError};
+use ssd::Card;
 use units::names;
 use units::settings::Section;
-use units::typed::hint;
 use units::{GIB, MIB};
 
 use super::near::near;
@@ -100,11 +99,8 @@ fn set(settings: &[String], mut card: Card) -> Result<(DriveDetails, Card), Erro
         settings.iter().cloned().partition(is_detail);
     for figure in figures {
         card = card.with(&figure).map_err(|why| {
-            let near = match why {
-                CardError::UnknownKey { nearest: None, .. } => DriveDetails::near(&key(&figure)),
-                _ => None,
-            };
-            Error::Usage(format!("--set {figure}: {why}{}", hint(&near)))
+            let why = why.or(DriveDetails::near(&key(&figure)));
+            Error::Usage(format!("--set {figure}: {why}"))
         })?;
     }
     Ok((DriveDetails::of(&details).map_err(Error::Usage)?, card))

@@ -97,22 +97,12 @@ fn rows() -> Vec<Row> {
     rows.extend(section::<lab::args::DriveDetails>("lab up"));
     rows.extend(card::KEYS.iter().map(|key| Row {
         command: "lab up",
-        path: key.path.to_owned(),
+        path: key.name.to_owned(),
         default: key.default.unwrap_or("the profile's").to_owned(),
         about: format!("The drive's {}", key.about),
     }));
     rows.extend(section::<lab::args::CrashDetails>("lab crash"));
-    let usual = sim::usual();
-    rows.extend(::sim::SETTINGS.iter().map(|key| {
-        Row {
-            command: "sim",
-            path: key.name.to_owned(),
-            default: usual["simulated"][key.name]
-                .as_str()
-                .unwrap_or_default()
-                .to_owned(),
-            about: key.about.to_owned(),
-        }
-    }));
+    let keys = ::sim::Setup::KEYS.iter();
+    rows.extend(keys.map(|key| Row::new("sim", key.name.to_owned(), key)));
     rows
 }

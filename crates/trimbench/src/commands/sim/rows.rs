@@ -166,11 +166,13 @@ mod tests {
 
     #[test]
     fn every_setting_and_figure_of_a_line_has_a_column_of_its_kind() {
-        let policies = PolicyKind::ALL.map(|kind| format!("{:?}", kind.name()));
+        let policies = PolicyKind::ALL
+            .iter()
+            .map(|kind| format!("{:?}", kind.name()));
         let text = format!(
             "profile = \"ideal\"\npolicy = [{}]\nsize = \"16M\"\nreaders = 1\n\
              baseline = \"1s\"\nrecovery = \"10ms\"\nflash = \"16k 256 7% greedy\"\n",
-            policies.join(", ")
+            policies.collect::<Vec<_>>().join(", ")
         );
         let grid = Grid::parse(&text, |name| shipped(name).map(Drives::single)).unwrap();
         for cell in Shard::WHOLE.cells(grid.len()) {
