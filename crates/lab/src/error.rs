@@ -64,20 +64,20 @@ pub enum LabError {
         why: String,
     },
     /// Its server ended before the drive was ready.
-    #[error("the server of drive `{name}` ended before the drive was ready: {said}")]
+    #[error("the server of drive `{name}` ended before the drive was ready: {output}")]
     Failed {
         /// Its name.
         name: String,
         /// The end of its log.
-        said: String,
+        output: String,
     },
     /// A program failed.
-    #[error("{program} failed: {said}")]
+    #[error("{program} failed: {output}")]
     Program {
         /// The program with its arguments.
         program: String,
         /// The end of its output.
-        said: String,
+        output: String,
     },
     /// A program of the user's can't be started.
     #[error("cannot run {}: {error}", names::shown(program))]

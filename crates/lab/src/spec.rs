@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use ssd::Card;
+use units::MIB;
 
 use crate::error::LabError;
 
@@ -68,26 +69,17 @@ pub struct Spec {
     pub seed: u64,
 }
 
-/// A file system that can be made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Fs {
-    /// ext4, without lazy initialization, which would write beside a test.
-    Ext4,
-    /// XFS.
-    Xfs,
-    /// btrfs.
-    Btrfs,
-}
-
-impl Fs {
-    /// Its name as `mount -t` takes it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Fs::Ext4 => "ext4",
-            Fs::Xfs => "xfs",
-            Fs::Btrfs => "btrfs",
-        }
+units::words! {
+    /// A file system that can be made.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Fs["file system"] {
+        /// ext4, without lazy initialization, which would write beside a test.
+        Ext4 = "ext4",
+        /// XFS.
+        Xfs = "xfs",
+        /// btrfs.
+        Btrfs = "btrfs",
     }
 }
 
@@ -100,7 +92,6 @@ fn sector_bytes() -> u32 {
 }
 
 const LONGEST_NAME: usize = 64;
-const MIB: u64 = 1 << 20;
 
 impl Spec {
     /// Makes the specification of a drive with this card: in memory, empty, in real time, without a

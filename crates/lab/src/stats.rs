@@ -7,41 +7,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::transport::Transport;
 
-/// The kinds of commands that are counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Kind {
-    /// Reads.
-    Read,
-    /// Writes.
-    Write,
-    /// Flushes.
-    Flush,
-    /// Discards, and zeros whose space may be freed: a loop device sends both alike.
-    Discard,
-    /// Zeros whose space is kept.
-    Zero,
-}
-
-impl Kind {
-    /// All kinds, in the order of [`Stats::kinds`].
-    pub const ALL: [Kind; 5] = [
-        Kind::Read,
-        Kind::Write,
-        Kind::Flush,
-        Kind::Discard,
-        Kind::Zero,
-    ];
-
-    /// Its name, e.g. `read`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Kind::Read => "read",
-            Kind::Write => "write",
-            Kind::Flush => "flush",
-            Kind::Discard => "discard",
-            Kind::Zero => "zero",
-        }
+units::words! {
+    /// The kinds of commands that are counted.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Kind["kind of commands"] {
+        /// Reads.
+        Read = "read",
+        /// Writes.
+        Write = "write",
+        /// Flushes.
+        Flush = "flush",
+        /// Discards, and zeros whose space may be freed: a loop device sends both alike.
+        Discard = "discard",
+        /// Zeros whose space is kept.
+        Zero = "zero",
     }
 }
 
@@ -191,9 +171,9 @@ impl Counts {
         let late = |q| us(self.late.value_at_quantile(q));
         Stats {
             kinds: Kind::ALL
-                .into_iter()
+                .iter()
                 .zip(&self.of)
-                .map(|(kind, count)| {
+                .map(|(&kind, count)| {
                     let of = &count.latency;
                     let at = |q| us(of.value_at_quantile(q));
                     KindStats {

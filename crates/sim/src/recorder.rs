@@ -46,8 +46,6 @@ pub struct FreeSpace {
     pub at_s: f64,
     /// Bytes that the drive knows to hold nothing.
     pub known_bytes: u64,
-    /// Bytes that are free and can't be allocated yet.
-    pub held_bytes: u64,
     /// Bytes that are free and that the drive takes for data.
     pub debt_bytes: u64,
 }

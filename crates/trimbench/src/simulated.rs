@@ -34,7 +34,7 @@ pub(crate) fn here() -> Lab {
 /// fstrim, btrfs with discard=sync when we commit) stay outside. Version 2 knows only processes, so
 /// this one enters as a whole. It does so before it starts a thread or opens a file, because the
 /// page cache remembers which cgroup made it dirty.
-pub(crate) fn joined(mut survey: Survey, dry: bool) -> Survey {
+pub(crate) fn enter_cgroup(mut survey: Survey, dry: bool) -> Survey {
     let lab = here();
     let loops = survey
         .devices

@@ -60,7 +60,9 @@ pub fn unknown<'w>(
         Some(near) => format!("there is no {what} '{text}'; did you mean '{near}'?"),
         None => {
             let words: Vec<&str> = words.collect();
-            format!("there is no {what} '{text}': give {}", words.join(", "))
+            let words = words.join(", ");
+            let (first, last) = words.rsplit_once(", ").unwrap_or((&words, "nothing"));
+            format!("there is no {what} '{text}': give {first} or {last}")
         }
     })
 }
@@ -91,7 +93,7 @@ mod tests {
         );
         assert_eq!(
             wrong("zzz"),
-            "there is no fruit 'zzz': give apple, blue-berry"
+            "there is no fruit 'zzz': give apple or blue-berry"
         );
     }
 }

@@ -31,10 +31,8 @@ impl BtrfsSync {
 impl Policy for BtrfsSync {
     fn nature(&self) -> Nature {
         Nature {
-            commits: true,
-            deleter_waits: false,
             commit_waits: true,
-            canary: None,
+            ..Nature::default()
         }
     }
 
@@ -108,13 +106,6 @@ impl BtrfsAsync {
 }
 
 impl Policy for BtrfsAsync {
-    fn nature(&self) -> Nature {
-        Nature {
-            commits: true,
-            ..Nature::default()
-        }
-    }
-
     fn freed(&mut self, ranges: &[Range<u64>], desk: &mut Desk<'_>) {
         desk.release(ranges);
         let due = desk.now + self.delay;
@@ -125,7 +116,7 @@ impl Policy for BtrfsAsync {
     fn allocated(&mut self, range: &Range<u64>) {
         self.outbox.cancel(range);
         for (_, ranges) in &mut self.waiting {
-            self.cancelled += take_out(ranges, range);
+            self.cancelled += remove_from(ranges, range);
         }
     }
 
@@ -163,15 +154,15 @@ impl Policy for BtrfsAsync {
 }
 
 /// Takes a range out of some others; returns how many bytes were there.
-fn take_out(ranges: &mut Vec<Range<u64>>, out: &Range<u64>) -> u64 {
-    let mut taken = 0;
+fn remove_from(ranges: &mut Vec<Range<u64>>, out: &Range<u64>) -> u64 {
+    let mut removed = 0;
     let mut behind = Vec::new();
     ranges.retain_mut(|range| {
         let (start, end) = (range.start.max(out.start), range.end.min(out.end));
         if start >= end {
             return true;
         }
-        taken += end - start;
+        removed += end - start;
         if end < range.end {
             behind.push(end..range.end);
         }
@@ -179,5 +170,5 @@ fn take_out(ranges: &mut Vec<Range<u64>>, out: &Range<u64>) -> u64 {
         !range.is_empty()
     });
     ranges.append(&mut behind);
-    taken
+    removed
 }

@@ -7,7 +7,7 @@ use extents::{Order as By, Short};
 use ssd::Time;
 
 use super::outbox::{Outbox, Shape};
-use super::{Desk, Limits, Nature, Order, Policy};
+use super::{Desk, Limits, Order, Policy};
 
 /// Requests in a round.
 const ROUND: usize = 8;
@@ -53,13 +53,6 @@ impl F2fs {
 }
 
 impl Policy for F2fs {
-    fn nature(&self) -> Nature {
-        Nature {
-            commits: true,
-            ..Nature::default()
-        }
-    }
-
     fn freed(&mut self, ranges: &[Range<u64>], desk: &mut Desk<'_>) {
         desk.release(ranges);
         self.outbox.add(ranges);

@@ -10,7 +10,7 @@ use super::adaptive::Adaptive;
 use super::btrfs::{BtrfsAsync, BtrfsSync};
 use super::ext4::Ext4Online;
 use super::f2fs::F2fs;
-use super::ffs::{Coalesce, PerBlock, Queued};
+use super::ffs::{InOrder, Queued};
 use super::fstrim::Fstrim;
 use super::guard::Guard;
 use super::none::None as NoDiscards;
@@ -156,8 +156,8 @@ impl PolicyKind {
         };
         match self {
             PolicyKind::None => Box::new(NoDiscards),
-            PolicyKind::PerBlock => Box::new(PerBlock::new(p.block)),
-            PolicyKind::Coalesce => Box::new(Coalesce::new(p.at_least)),
+            PolicyKind::PerBlock => Box::new(InOrder::new(p.block, 0)),
+            PolicyKind::Coalesce => Box::new(InOrder::new(limits.max_bytes, p.at_least)),
             PolicyKind::Queued => Box::new(Queued::new(
                 p.ranges as usize,
                 p.range_bytes,

@@ -94,7 +94,7 @@ impl Desk<'_> {
 }
 
 /// Properties of a policy that don't change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Nature {
     /// Freed space reaches the policy when the file system commits, and not at once.
     pub commits: bool,
@@ -106,13 +106,26 @@ pub struct Nature {
     pub canary: Option<Duration>,
 }
 
+impl Default for Nature {
+    fn default() -> Nature {
+        Nature {
+            commits: true,
+            deleter_waits: false,
+            commit_waits: false,
+            canary: None,
+        }
+    }
+}
+
 /// A way of discarding what a file system has freed.
 ///
 /// The engine calls it when space is freed and when its discards complete; its [`Desk`] takes its orders. It has
 /// no clock: a run in virtual time calls it, and the same calls give the same orders.
 pub trait Policy: Debug + Send {
-    /// Its fixed properties.
-    fn nature(&self) -> Nature;
+    /// Its fixed properties: those of a file system with commits, for which nobody waits.
+    fn nature(&self) -> Nature {
+        Nature::default()
+    }
 
     /// These bytes of removed files are to be freed. As a rule at once.
     fn remove(&mut self, ranges: Vec<Range<u64>>, desk: &mut Desk<'_>) {

@@ -12,6 +12,13 @@ use allocator::Layout;
 /// The unit of everything here, in bytes.
 pub(crate) const BLOCK: u64 = 4096;
 
+/// A range in pieces of so many bytes.
+pub(crate) fn pieces(range: &Range<u64>, piece: u64) -> impl Iterator<Item = Range<u64>> {
+    let end = range.end;
+    let starts = range.clone().step_by(piece as usize);
+    starts.map(move |start| start..end.min(start.saturating_add(piece)))
+}
+
 /// A file's number.
 pub(crate) type FileId = usize;
 

@@ -39,7 +39,7 @@ pub(super) fn climb(
             Stream::Err.print(&format!("{}\n", run_progress::swept(&found)));
         }
     }
-    let survey = crate::simulated::joined(Survey::of(place)?, args.dry_run);
+    let survey = crate::simulated::enter_cgroup(Survey::of(place)?, args.dry_run);
     if let DiscardSetting::Off | DiscardSetting::Unsupported = survey.target.discard {
         let why = match survey.warnings.is_empty() {
             true => "no discards are sent there".to_owned(),

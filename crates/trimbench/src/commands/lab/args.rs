@@ -2,10 +2,12 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
+use ::lab::Fs;
 use bench::scenario::values::{number, path, positive_duration, size, text, truth};
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use units::section;
 
 const EXAMPLES: &str = "\
@@ -279,17 +281,6 @@ fn sector(text: &str) -> Result<u32, String> {
     }
 }
 
-/// A file system.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum FsArg {
-    /// ext4
-    Ext4,
-    /// XFS
-    Xfs,
-    /// btrfs
-    Btrfs,
-}
-
 /// Arguments of `trimbench lab profiles`.
 #[derive(Debug, Args)]
 pub struct ProfilesArgs {
@@ -339,9 +330,9 @@ pub struct UpArgs {
     /// Empty --store also if it holds something that isn't a drive's data
     #[arg(long, requires = "store")]
     pub force: bool,
-    /// Make a file system on it, without discards
-    #[arg(long)]
-    pub fs: Option<FsArg>,
+    /// Make a file system on it, without discards: ext4, xfs or btrfs
+    #[arg(long, value_name = "FS", value_parser = Fs::from_str)]
+    pub fs: Option<Fs>,
     /// Mount it here; a missing directory is made, and removed with the drive
     #[arg(long, value_name = "DIR", requires = "fs")]
     pub mount: Option<PathBuf>,

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use ::lab::{Fs, Info, Lab, LabError, Launcher, Spec};
+use ::lab::{Info, Lab, LabError, Launcher, Spec};
 
 use ssd::Card;
 use units::names;
@@ -11,7 +11,7 @@ use units::{GIB, MIB};
 
 use super::near::near;
 use super::{card, show};
-use crate::commands::lab::args::{DriveDetails, FsArg, UpArgs};
+use crate::commands::lab::args::{DriveDetails, UpArgs};
 use crate::console::Stream;
 use crate::exit::Error;
 
@@ -71,11 +71,7 @@ fn spec(args: &UpArgs) -> Result<Spec, Error> {
     spec.log = details.log.as_ref().map(absolute).transpose()?;
     spec.log_limit_bytes = details.log_limit();
     spec.slower = args.slower;
-    spec.fs = args.fs.map(|fs| match fs {
-        FsArg::Ext4 => Fs::Ext4,
-        FsArg::Xfs => Fs::Xfs,
-        FsArg::Btrfs => Fs::Btrfs,
-    });
+    spec.fs = args.fs;
     spec.mount = args.mount.as_ref().map(absolute).transpose()?;
     args.options.clone_into(&mut spec.options);
     spec.check().map_err(|error| match error {

@@ -5,9 +5,7 @@ use ssd::card;
 use units::settings::{Key, Section};
 use units::typed::{hint, nearest};
 
-use crate::commands::{
-    compare, fit, fstrim, guard, import, lab, rm, sim, suite, tune, verify, why,
-};
+use crate::commands::{compare, fit, fstrim, guard, import, lab, rm, suite, tune, verify, why};
 use crate::exit::Error;
 
 /// A key of a command, as it is listed.
