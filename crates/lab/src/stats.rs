@@ -43,11 +43,9 @@ pub struct Stats {
     pub stored_bytes: u64,
     /// Writes that failed because the data took all they may: the store's limit,
     /// or all the memory or disk space there is.
-    #[serde(default)]
     pub no_room: u64,
     /// Writes, discards, flushes and marks that the drive's log had no room for. Writes and flushes
     /// among them failed.
-    #[serde(default)]
     pub not_logged: u64,
     /// Commands not answered.
     pub in_flight: u64,
@@ -61,8 +59,7 @@ pub struct Stats {
     pub hangs_for_s: Option<f64>,
     /// Whether it has power. Without it everything fails.
     pub power: bool,
-    /// The way that requests come; `None` from a server of an earlier version.
-    #[serde(default)]
+    /// The way that requests come.
     pub transport: Option<Transport>,
 }
 

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
+use record::EventKind;
 use ssd::{Command, Time};
 
 use super::{Act, Run, SimError};
@@ -103,7 +104,7 @@ impl Run<'_> {
                 self.job.state = State::Syncing;
                 self.job.synced = false;
                 self.commits.job_waits = true;
-                self.recorder.commit_forced(self.now);
+                self.recorder.commit(self.now, EventKind::CommitForced);
                 self.begin_commit()
             }
             Step::DiscardAll(step) => {
@@ -238,7 +239,7 @@ impl Run<'_> {
     pub(super) fn job_looks(&mut self) -> Result<(), SimError> {
         match self.job.state {
             State::Syncing if self.job.synced && !self.sync_waits() => {
-                self.recorder.commit_returned(self.now);
+                self.recorder.commit(self.now, EventKind::CommitReturned);
                 self.go_on()
             }
             State::Settling if self.policy.is_settled() => {

@@ -80,7 +80,7 @@ struct Run<'s> {
     stack: Stack,
     limits: Option<Limits>,
     volume: Volume,
-    flash: Vec<Flash>,
+    flash: Option<Flash>,
     policy: Box<dyn Policy>,
     nature: Nature,
     actors: Vec<Actor>,
@@ -167,12 +167,11 @@ impl<'s> Run<'s> {
             .build(&setup.policy.parameters, bytes, policy_limits);
         let nature = policy.nature();
         let actors = actors::all(setup, &mut volume, nature).map_err(too_small)?;
-        let mut flash = Vec::new();
-        if let Some(geometry) = setup.flash {
-            let mut one = Flash::new(geometry, bytes);
-            volume.live_ranges().for_each(|range| one.write(&range));
-            flash.push(one);
-        }
+        let flash = setup.flash.map(|geometry| {
+            let mut flash = Flash::new(geometry, bytes);
+            volume.live_ranges().for_each(|range| flash.write(&range));
+            flash
+        });
         let canary = actors.iter().position(Actor::is_canary);
         let recorder = Recorder::new(setup, &actors::infos(&actors), &stack)?;
         Ok(Run {
@@ -285,7 +284,7 @@ impl<'s> Run<'s> {
             self.setup,
             record,
             &self.tally,
-            self.flash.first(),
+            self.flash.as_ref(),
             self.events,
         ))
     }

@@ -97,11 +97,7 @@ impl Adaptive {
             return;
         }
         match Paced::turn(&mut self.paced, desk, self.left) {
-            Turn::Sleep(pause) => {
-                if !std::mem::replace(&mut self.is_awake, true) {
-                    desk.order(Order::WakeAt(desk.now + pause));
-                }
-            }
+            Turn::Sleep(pause) => desk.wake(&mut self.is_awake, desk.now + pause),
             Turn::Commit => self.is_committing = true,
             Turn::Free(_) if self.paced.is_none() => self.done(desk),
             Turn::Free(allow) => {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use ssd::Time;
 
 use super::outbox::{Outbox, Shape};
-use super::{Desk, Limits, Nature, Order, Policy};
+use super::{Desk, Limits, Nature, Policy};
 
 /// Inside the transaction's commit, pieces of at most 1 GiB, one after the other; whoever syncs
 /// waits for the commit.
@@ -87,12 +87,6 @@ impl BtrfsAsync {
         }
     }
 
-    fn wake_at(&mut self, at: Time, desk: &mut Desk<'_>) {
-        if !std::mem::replace(&mut self.is_awake, true) {
-            desk.order(Order::WakeAt(at));
-        }
-    }
-
     /// The pause after a piece of so many bytes (`btrfs_discard_calc_delay`).
     fn pause(&self, bytes: u64) -> Duration {
         let by = |per_s: u64, amount: f64| match per_s {
@@ -110,7 +104,7 @@ impl Policy for BtrfsAsync {
         desk.release(ranges);
         let due = desk.now + self.delay;
         self.waiting.push_back((due, ranges.to_vec()));
-        self.wake_at(due, desk);
+        desk.wake(&mut self.is_awake, due);
     }
 
     fn allocated(&mut self, range: &Range<u64>) {
@@ -140,7 +134,7 @@ impl Policy for BtrfsAsync {
             (false, _) => Some(desk.now + self.pause(sent.unwrap_or(0))),
         };
         if let Some(at) = next {
-            self.wake_at(at, desk);
+            desk.wake(&mut self.is_awake, at);
         }
     }
 

@@ -125,9 +125,7 @@ impl Policy for Queued {
     fn freed(&mut self, ranges: &[Range<u64>], desk: &mut Desk<'_>) {
         self.outbox.add(ranges);
         desk.release(ranges);
-        if !std::mem::replace(&mut self.is_awake, true) {
-            desk.order(Order::WakeAt(desk.now + self.period));
-        }
+        desk.wake(&mut self.is_awake, desk.now + self.period);
     }
 
     fn allocated(&mut self, range: &Range<u64>) {

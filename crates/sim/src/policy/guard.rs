@@ -199,7 +199,7 @@ impl Guard {
             return;
         }
         match Paced::turn(&mut self.paced, desk, self.left) {
-            Turn::Sleep(pause) => return self.wake_in(pause, desk),
+            Turn::Sleep(pause) => return desk.wake(&mut self.is_awake, desk.now + pause),
             Turn::Commit => return,
             Turn::Free(_) => {}
         }
@@ -207,7 +207,7 @@ impl Guard {
             self.left = 0;
             match self.paced.is_some() {
                 true => self.step(desk),
-                false => self.wake_in(LOOK_EVERY, desk),
+                false => desk.wake(&mut self.is_awake, desk.now + LOOK_EVERY),
             }
             return;
         };
@@ -221,12 +221,6 @@ impl Guard {
             ranges: vec![range],
         });
         self.next += 1;
-    }
-
-    fn wake_in(&mut self, pause: Duration, desk: &mut Desk<'_>) {
-        if !std::mem::replace(&mut self.is_awake, true) {
-            desk.order(Order::WakeAt(desk.now + pause));
-        }
     }
 
     /// Nothing of a range is pending any more. Returns how many bytes were.
@@ -258,7 +252,7 @@ impl Guard {
             false => {
                 self.begin(desk);
                 if self.paced.is_none() && !self.debt.is_empty() {
-                    self.wake_in(LOOK_EVERY, desk);
+                    desk.wake(&mut self.is_awake, desk.now + LOOK_EVERY);
                 }
             }
         }
@@ -279,7 +273,7 @@ impl Policy for Guard {
             self.debt.insert(range.start, (range.end, desk.now));
         }
         if self.paced.is_none() && self.in_flight.is_none() {
-            self.wake_in(LOOK_EVERY, desk);
+            desk.wake(&mut self.is_awake, desk.now + LOOK_EVERY);
         }
     }
 

@@ -86,6 +86,13 @@ impl Desk<'_> {
         self.orders.push(order);
     }
 
+    /// Has the policy woken at a time, unless it is to be woken already.
+    pub fn wake(&mut self, is_awake: &mut bool, at: Time) {
+        if !std::mem::replace(is_awake, true) {
+            self.order(Order::WakeAt(at));
+        }
+    }
+
     /// Lets all of these be allocated.
     pub fn release(&mut self, ranges: &[Range<u64>]) {
         let each = ranges.iter().cloned().map(Order::Release);

@@ -56,7 +56,7 @@ impl Paced {
         })
     }
 
-    /// What to do now, of `left` bytes that are still to be freed. When the work is done, `slot`
+    /// The next step now, with `left` bytes still to be freed. When the work is done, `slot`
     /// becomes empty; without a pacer everything may be freed.
     pub(super) fn turn(slot: &mut Option<Paced>, desk: &mut Desk<'_>, left: u64) -> Turn {
         let Some(paced) = slot else {

@@ -9,7 +9,6 @@
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
-use ssd::Card;
 use units::document::Document;
 use units::settings::SetError;
 use units::typed::{Mistake, Place, nearest};
@@ -261,12 +260,4 @@ fn fingerprint(axes: &[Axis]) -> String {
         add("");
     }
     format!("{hash:016x}")
-}
-
-/// The cards that are shipped, by their whole names.
-pub fn shipped(name: &str) -> Result<Card, String> {
-    ssd::profiles::by_name(name).cloned().ok_or_else(|| {
-        let names = ssd::profiles::all().iter().map(Card::name);
-        units::words::unknown("profile", name, names).into()
-    })
 }

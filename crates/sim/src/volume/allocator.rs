@@ -13,14 +13,14 @@ use super::{BLOCK, FileId};
 units::words! {
     /// A way of allocating, by the file system that has it.
     pub enum AllocatorKind["way of allocating"] {
-        /// Cylinder groups of 64 MiB; a file leaves its group after 16 MiB (`maxbpg`), and takes the
-        /// lowest free blocks, so that freed ones are soon used again.
+        /// Cylinder groups of 64 MiB; a file leaves its group after 16 MiB (`maxbpg`), and takes
+        /// the lowest free blocks, so that freed ones are soon used again.
         Ffs = "ffs",
         /// Block groups of 128 MiB with tables at their start. Data goes on behind the file's last
         /// block, else into the next group with a free range that is long enough.
         Ext4 = "ext4",
-        /// Four allocation groups; each file begins in the next one and takes the longest free range
-        /// there.
+        /// Four allocation groups; each file begins in the next one and takes the longest free
+        /// range there.
         Xfs = "xfs",
         /// Chunks of 1 GiB; everything is new, behind the last allocation, and goes round.
         Btrfs = "btrfs",

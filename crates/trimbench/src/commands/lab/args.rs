@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use ::lab::Fs;
 use bench::scenario::values::{number, path, positive_duration, size, text, truth};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use units::section;
 
@@ -330,8 +331,9 @@ pub struct UpArgs {
     /// Empty --store also if it holds something that isn't a drive's data
     #[arg(long, requires = "store")]
     pub force: bool,
-    /// Make a file system on it, without discards: ext4, xfs or btrfs
-    #[arg(long, value_name = "FS", value_parser = Fs::from_str)]
+    /// Make a file system on it, without discards
+    #[arg(long, value_parser = PossibleValuesParser::new(Fs::ALL.iter().map(|fs| fs.name()))
+        .try_map(|name| Fs::from_str(&name)))]
     pub fs: Option<Fs>,
     /// Mount it here; a missing directory is made, and removed with the drive
     #[arg(long, value_name = "DIR", requires = "fs")]

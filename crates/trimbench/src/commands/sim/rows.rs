@@ -161,7 +161,7 @@ impl Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ::sim::sweep::{Grid, Shard, shipped};
+    use ::sim::sweep::{Grid, Shard};
     use ::sim::{Drives, PolicyKind};
 
     #[test]
@@ -174,7 +174,8 @@ mod tests {
              baseline = \"1s\"\nrecovery = \"10ms\"\nflash = \"16k 256 7% greedy\"\n",
             policies.collect::<Vec<_>>().join(", ")
         );
-        let grid = Grid::parse(&text, |name| shipped(name).map(Drives::single)).unwrap();
+        let ideal = ssd::profiles::by_name("ideal").unwrap();
+        let grid = Grid::parse(&text, |_| Ok(Drives::single(ideal.clone()))).unwrap();
         for cell in Shard::WHOLE.cells(grid.len()) {
             let line = grid.line(cell);
             let there = |of: &Value| {
