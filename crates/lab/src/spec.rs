@@ -61,7 +61,7 @@ pub struct Spec {
     pub seed: u64,
 }
 
-units::words! {
+units::kinds! {
     /// A file system that can be made.
     #[derive(Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]

@@ -9,16 +9,13 @@
 #![forbid(unsafe_code)]
 
 pub mod document;
+pub mod kinds;
 pub mod names;
 pub mod settings;
 mod show;
 mod statistics;
 pub mod typed;
-pub mod words;
 
-use std::fmt::Display;
-use std::ops::RangeInclusive;
-use std::str::FromStr;
 use std::time::Duration;
 
 pub use show::{
@@ -182,9 +179,9 @@ pub fn parse_share(text: &str) -> Result<f64, UnitError> {
 ///
 /// # Errors
 /// If it is none, or outside the range.
-pub fn parse_whole<T: FromStr + PartialOrd + Display>(
+pub fn parse_whole<T: std::str::FromStr + PartialOrd + std::fmt::Display>(
     text: &str,
-    range: RangeInclusive<T>,
+    range: std::ops::RangeInclusive<T>,
 ) -> Result<T, UnitError> {
     let number = text.trim().parse().ok();
     number.filter(|n| range.contains(n)).ok_or_else(|| {

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use linux::stats::Counters;
 use load::{Actor, ActorSpec, Arrival, Blocks, Clock, EngineChoice, LoadError, Op, PatternKind};
 use load::{Region, Work};
 
@@ -119,7 +118,7 @@ impl Reads {
 /// The kernel's counts of a block device.
 pub(super) fn counted(device: &Path) -> io::Result<Counted> {
     let text = fs::read_to_string(sys(device).join("stat"))?;
-    let counts = Counters::parse(text.as_bytes());
+    let counts = linux::stats::Counters::parse(text.as_bytes());
     let counts = counts.ok_or_else(|| io::Error::other("it isn't understood"))?;
     Ok(Counted {
         reads: counts.reads,

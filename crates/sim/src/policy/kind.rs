@@ -19,7 +19,7 @@ use crate::keys::{BLOCKS, DURATION, Pair, SHARE, SIZE, SPAN, TRUTH, settings};
 use crate::stack::Limits;
 use crate::volume::AllocatorKind;
 
-units::words! {
+units::kinds! {
     /// A kind of policy.
     pub enum PolicyKind["policy"] {
         /// No discards at all.

@@ -10,7 +10,7 @@ use extents::BlockSet;
 
 use super::{BLOCK, FileId};
 
-units::words! {
+units::kinds! {
     /// A way of allocating, by the file system that has it.
     pub enum AllocatorKind["way of allocating"] {
         /// Cylinder groups of 64 MiB; a file leaves its group after 16 MiB (`maxbpg`), and takes

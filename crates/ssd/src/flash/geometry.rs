@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use units::UnitError;
 
-units::words! {
+units::kinds! {
     /// How a block is chosen to be cleaned.
     pub enum Cleaning["way of cleaning"] {
         /// The block with the fewest valid pages.

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use ::sim::{Drives, Named, PolicyKind, STACKS, Setup, WorkloadKind};
 use ssd::profiles;
 use units::settings::pair;
-use units::{UnitError, names, words};
+use units::{UnitError, kinds, names};
 
 use crate::card;
 use crate::commands::sim::args::Common;
@@ -70,7 +70,7 @@ pub(super) fn policy(name: &str) -> Result<Named, Error> {
             let names = all.iter().map(|named| named.name.as_str());
             named
                 .cloned()
-                .ok_or_else(|| unknown(words::unknown("policy", own, names)))
+                .ok_or_else(|| unknown(kinds::unknown("policy", own, names)))
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Values that are words.
+//! Kinds, each with its word and its meaning.
 
 use crate::UnitError;
 use crate::typed::nearest;
@@ -8,7 +8,7 @@ use crate::typed::nearest;
 ///
 /// The text behind the enum's name is what one of them is called in errors.
 #[macro_export]
-macro_rules! words {
+macro_rules! kinds {
     (
         $(#[$meta:meta])*
         $visibility:vis enum $name:ident[$what:literal] {
@@ -43,7 +43,7 @@ macro_rules! words {
             fn from_str(text: &str) -> Result<$name, $crate::UnitError> {
                 let named = Self::ALL.iter().find(|one| one.name() == text.trim());
                 named.copied().ok_or_else(|| {
-                    $crate::words::unknown($what, text, Self::ALL.iter().map(|one| one.name()))
+                    $crate::kinds::unknown($what, text, Self::ALL.iter().map(|one| one.name()))
                 })
             }
         }
@@ -69,7 +69,7 @@ pub fn unknown<'w>(
 
 #[cfg(test)]
 mod tests {
-    words! {
+    kinds! {
         /// A fruit.
         enum Fruit["fruit"] {
             /// Grows on
