@@ -9,13 +9,13 @@ use std::fs::{self, OpenOptions};
 use std::io;
 use std::path::Path;
 
-use rustix::fs::{FallocateFlags, fallocate};
 use ssd::Figures;
 
 use crate::control::{self, Order};
 use crate::error::LabError;
 use crate::place::Place;
 use crate::queue;
+use crate::store;
 
 /// Lets through no larger discard than the drive takes in one command.
 pub(crate) fn limit(place: &Place, device: &Path, figures: &Figures) -> Result<(), LabError> {
@@ -63,9 +63,8 @@ fn set(device: &Path, most: u64) -> io::Result<()> {
 /// Sends one discard, which the drive refuses. From then on the driver reports that this device
 /// takes none (Linux ≥ 6.11; before, each is refused).
 fn refuse_one(device: &Path) {
-    let punch = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
     if let Ok(file) = OpenOptions::new().write(true).open(device) {
-        let _ = fallocate(file, punch, 0, 1 << 20);
+        let _ = store::punch(&file, &(0..1 << 20));
     }
 }
 

@@ -55,7 +55,7 @@ impl Lab {
         }
         let mut hold = None;
         let came = mounts::wait_until(HOLD, || {
-            hold = lock::take_if_free(&place.hold()).ok().flatten();
+            hold = lock::lock_if_free(&place.hold()).ok().flatten();
             hold.is_some() || !place.hold().exists()
         });
         if !came {

@@ -3,8 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
-use ssd::CardError;
 use units::names;
+use units::typed::Mistake;
 
 /// Why the laboratory didn't do something.
 #[derive(Debug, thiserror::Error)]
@@ -24,18 +24,9 @@ pub enum LabError {
         /// The fault.
         why: String,
     },
-    /// A device card can't be read, or has no such figure.
+    /// A device card can't be read.
     #[error(transparent)]
-    Card(#[from] CardError),
-    /// A figure that the kernel has asked for already.
-    #[error(
-        "`{key}` can't be changed while the drive is there, for the kernel asked for it when it was \
-         made: take the drive down, and make it with `lab up --set {key}=VALUE`"
-    )]
-    Fixed {
-        /// The figure.
-        key: &'static str,
-    },
+    Card(#[from] Mistake),
     /// A fault can't be understood.
     #[error(transparent)]
     Fault(#[from] crate::faults::BadFault),
@@ -73,20 +64,20 @@ pub enum LabError {
         why: String,
     },
     /// Its server ended before the drive was ready.
-    #[error("the server of drive `{name}` ended before the drive was ready: {said}")]
+    #[error("the server of drive `{name}` ended before the drive was ready: {output}")]
     Failed {
         /// Its name.
         name: String,
         /// The end of its log.
-        said: String,
+        output: String,
     },
     /// A program failed.
-    #[error("{program} failed: {said}")]
+    #[error("{program} failed: {output}")]
     Program {
         /// The program with its arguments.
         program: String,
         /// The end of its output.
-        said: String,
+        output: String,
     },
     /// A program of the user's can't be started.
     #[error("cannot run {}: {error}", names::shown(program))]
@@ -144,7 +135,6 @@ impl LabError {
                 | LabError::BadSpec { .. }
                 | LabError::Card(_)
                 | LabError::Fault(_)
-                | LabError::Fixed { .. }
                 | LabError::Exists { .. }
                 | LabError::NoSuch { .. }
                 | LabError::Refused { .. }

@@ -118,11 +118,7 @@ impl FromStr for Fault {
                 .next()
                 .ok_or_else(|| bad(&format!("{what} is missing")))
         };
-        let kind = next("the kind")?;
-        let kind = Kind::ALL
-            .into_iter()
-            .find(|k| k.name() == kind)
-            .ok_or_else(|| bad("the kind is read, write, flush, discard or zero"))?;
+        let kind = Kind::from_str(next("the kind")?).map_err(|why| bad(&why.to_string()))?;
         let effect = match (kind, next("the effect")?) {
             (_, "error") => Effect::Error,
             (Kind::Write | Kind::Flush, "lost") | (Kind::Discard, "nothing") => Effect::Nothing,
@@ -289,14 +285,9 @@ impl Outcome {
         self.effect() == Some(Effect::Power)
     }
 
-    /// Whether a write's data are kept, and a flush is done.
+    /// Whether a write's data are kept, and a flush or a discard is done.
     pub(crate) fn stores(&self) -> bool {
         !matches!(self.effect(), Some(Effect::Error | Effect::Nothing))
-    }
-
-    /// Returns whether a discard is really done.
-    pub(crate) fn trims(&self) -> bool {
-        self.stores()
     }
 
     /// Returns the range that a discard of `range` really discards.
@@ -426,7 +417,7 @@ mod tests {
         assert_eq!(outcome.trimmed(0..10), 0..4106);
         assert_eq!(outcome.late(), None);
         let outcome = judge(&mut with("discard late 500ms"), Kind::Discard, 0..10);
-        assert!(outcome.trims());
+        assert!(outcome.stores());
         assert_eq!(outcome.late(), Some(Duration::from_millis(500)));
     }
 

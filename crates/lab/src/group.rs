@@ -84,14 +84,14 @@ impl Foreground {
     /// # Errors
     /// The kernel's error.
     pub fn enter(&self) -> Result<(), LabError> {
-        self.take_in(std::process::id())
+        self.add(std::process::id())
     }
 
     /// Moves a process into it, with all its threads.
     ///
     /// # Errors
     /// The kernel's error, e.g. that there is no such process.
-    pub fn take_in(&self, pid: u32) -> Result<(), LabError> {
+    pub fn add(&self, pid: u32) -> Result<(), LabError> {
         let procs = self.dir.join("cgroup.procs");
         fs::write(&procs, pid.to_string()).map_err(LabError::io("cannot write", procs))
     }

@@ -56,7 +56,7 @@ pub(crate) fn guard(dir: &Path) -> Result<(), LabError> {
     let _ = serve::protect();
     let mut said = String::new();
     while let Some(hold) =
-        lock::take(&place.hold()).map_err(LabError::io("cannot lock", place.hold()))?
+        lock::wait_and_lock(&place.hold()).map_err(LabError::io("cannot lock", place.hold()))?
     {
         if !place.is_dead() {
             drop(hold);

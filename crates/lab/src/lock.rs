@@ -36,12 +36,12 @@ pub(crate) fn claim(path: &Path) -> io::Result<File> {
 }
 
 /// Takes a lock on an existing file, if no other process has it.
-pub(crate) fn take_if_free(path: &Path) -> io::Result<Option<File>> {
+pub(crate) fn lock_if_free(path: &Path) -> io::Result<Option<File>> {
     let file = OpenOptions::new().write(true).open(path)?;
     match try_for_a_moment(&file) {
         Err(Errno::WOULDBLOCK) => Ok(None),
-        taken => {
-            taken?;
+        locked => {
+            locked?;
             Ok(still_there(path, &file)?.then_some(sign(file)?))
         }
     }
@@ -49,7 +49,7 @@ pub(crate) fn take_if_free(path: &Path) -> io::Result<Option<File>> {
 
 /// Waits until no other process has a lock, and takes it. `None`: the file doesn't exist, or was
 /// removed while this waited.
-pub(crate) fn take(path: &Path) -> io::Result<Option<File>> {
+pub(crate) fn wait_and_lock(path: &Path) -> io::Result<Option<File>> {
     let file = match OpenOptions::new().write(true).open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened?,
@@ -135,16 +135,16 @@ mod tests {
     fn one_has_it_and_the_others_learn_who() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("lock");
-        assert!(take(&path).unwrap().is_none() && holder(&path).is_none());
+        assert!(wait_and_lock(&path).unwrap().is_none() && holder(&path).is_none());
         let held = claim(&path).unwrap();
         assert!(claim(&path).is_err());
-        assert!(take_if_free(&path).unwrap().is_none());
+        assert!(lock_if_free(&path).unwrap().is_none());
         let me = holder(&path).unwrap().as_raw_nonzero().get();
         assert_eq!(me.cast_unsigned(), std::process::id());
         drop(held);
         assert!(holder(&path).is_none());
         wait(&path).unwrap();
-        assert!(take_if_free(&path).unwrap().is_some());
+        assert!(lock_if_free(&path).unwrap().is_some());
     }
 
     #[test]
@@ -153,7 +153,7 @@ mod tests {
         let path = dir.path().join("lock");
         let held = claim(&path).unwrap();
         std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| take(&path).unwrap().is_none());
+            let waiting = scope.spawn(|| wait_and_lock(&path).unwrap().is_none());
             std::thread::sleep(Duration::from_millis(50));
             // Whoever waits would take the old file for the new one.
             fs::remove_file(&path).unwrap();

@@ -137,28 +137,28 @@ fn uses(process: &Path, on: &Path) -> bool {
 
 /// Runs a program of the system that makes or mounts something.
 pub(crate) fn run(program: &str, arguments: &[&str]) -> Result<(), LabError> {
-    let failed = |said: String| LabError::Program {
+    let failed = |output: String| LabError::Program {
         program: format!("{program} {}", arguments.join(" ")),
-        said,
+        output,
     };
-    let output = Command::new(program)
+    let ended = Command::new(program)
         .args(arguments)
-        // What it says is read, and told in English.
+        // Its messages are read, in English.
         .env("LC_ALL", "C")
         .stdin(Stdio::null())
         .output()
         .map_err(|error| failed(format!("{error}; is it installed?")))?;
-    if output.status.success() {
+    if ended.status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&output.stderr);
+    let output = String::from_utf8_lossy(&ended.stderr);
     // mkfs.xfs says what is wrong and then all that it can do.
-    let said = said.split("\nUsage:").next().unwrap_or_default();
-    let said = said.trim().to_owned();
-    Err(failed(if said.is_empty() {
-        output.status.to_string()
+    let output = output.split("\nUsage:").next().unwrap_or_default();
+    let output = output.trim().to_owned();
+    Err(failed(if output.is_empty() {
+        ended.status.to_string()
     } else {
-        said
+        output
     }))
 }
 

@@ -57,7 +57,7 @@ impl Lab {
         }
         let place = self.new_place(&spec.name).ok();
         let server = place.and_then(|place| place.server_pid());
-        server.map_or(0, |pid| taken(pid.as_raw_nonzero().get()))
+        server.map_or(0, |pid| stored_bytes(pid.as_raw_nonzero().get()))
     }
 
     /// Returns the bytes of memory that the drives may still take.
@@ -69,7 +69,9 @@ impl Lab {
                 let spec = place.read_spec().ok()?;
                 let most = spec.store_limit_bytes.filter(|_| spec.store.is_none());
                 let server = place.server_pid().map(|pid| pid.as_raw_nonzero().get());
-                let data = most.unwrap_or(0).saturating_sub(server.map_or(0, taken));
+                let data = most
+                    .unwrap_or(0)
+                    .saturating_sub(server.map_or(0, stored_bytes));
                 Some(data + queues(&spec))
             })
             .sum()
@@ -112,7 +114,7 @@ fn free_memory() -> u64 {
 }
 
 /// Bytes of memory that a server's store takes.
-fn taken(server: i32) -> u64 {
+fn stored_bytes(server: i32) -> u64 {
     let files = fs::read_dir(format!("/proc/{server}/fd"));
     let ours = format!("/memfd:{}", store::NAME);
     let stores = files.into_iter().flatten().flatten().filter(|file| {
@@ -177,9 +179,9 @@ mod tests {
         let store = store::Store::new(None, 8 << 20, 8 << 20, false).unwrap();
         store.write(0, &vec![1; 4 << 20]).unwrap();
         // Other tests have stores, too.
-        let all = taken(std::process::id().cast_signed());
+        let all = stored_bytes(std::process::id().cast_signed());
         assert!(all >= 4 << 20, "{all}");
-        assert_eq!(taken(1), 0, "init has none");
+        assert_eq!(stored_bytes(1), 0, "init has none");
         assert!(free_memory() > 1 << 20);
     }
 }

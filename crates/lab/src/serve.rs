@@ -224,7 +224,7 @@ fn obey(
         Order::ResetStats => device.reset_stats(),
         Order::Set(changes) => match set(&changes, place, spec) {
             Ok(card) => device.set_card(&card),
-            Err(error) => return Reply::Refused(error.to_string()),
+            Err(why) => return Reply::Refused(why),
         },
         Order::Tune(side) => {
             if let Some((depth, nanos)) = side {
@@ -267,10 +267,15 @@ fn snapshot(device: &Device<FuseReply>, file: &Path) -> Reply {
 }
 
 /// Changes figures, and stores them in the specification, which a record made on the drive repeats.
-fn set(changes: &[String], place: &Place, spec: &mut Spec) -> Result<Card, LabError> {
-    let changed = |card: Card, change: &String| card.with(change);
-    let card = changes.iter().try_fold(spec.card()?, changed)?;
-    let (old, new) = (spec.card()?, card.figures());
+fn set(changes: &[String], place: &Place, spec: &mut Spec) -> Result<Card, String> {
+    let old = spec.card().map_err(|error| error.to_string())?;
+    let mut card = old.clone();
+    for change in changes {
+        card = card
+            .with(change)
+            .map_err(|why| format!("{change}: {why}"))?;
+    }
+    let new = card.figures();
     let fixed = if old.figures().granule != new.granule {
         Some("granule")
     } else if old.figures().discard.is_some() != new.discard.is_some() {
@@ -279,14 +284,17 @@ fn set(changes: &[String], place: &Place, spec: &mut Spec) -> Result<Card, LabEr
         None
     };
     if let Some(key) = fixed {
-        return Err(LabError::Fixed { key });
+        return Err(format!(
+            "`{key}` can't be changed while the drive is there, for the kernel asked for it when it \
+             was made: take the drive down, and make it with `lab up --set {key}=VALUE`"
+        ));
     }
     let new = Spec {
         card_toml: card.to_string(),
         ..spec.clone()
     };
-    place.write_spec(&new)?;
-    if card.figures().read != spec.card()?.figures().read {
+    place.write_spec(&new).map_err(|error| error.to_string())?;
+    if card.figures().read != old.figures().read {
         // It is a comparison with figures that the drive hasn't any more.
         let _ = fs::remove_file(place.trip());
     }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use ssd::Card;
+use units::MIB;
 
 use crate::error::LabError;
 
@@ -31,28 +32,20 @@ pub struct Spec {
     /// Whether its write cache, of 256 MiB, is volatile: a power cut takes back what
     /// wasn't flushed. Each first write to a block after a flush costs a copy, in
     /// memory beside the store's.
-    #[serde(default)]
     pub volatile_cache: bool,
     /// Its sectors' size in bytes, 512 or 4096.
-    #[serde(default = "sector_bytes")]
     pub sector_bytes: u32,
     /// Whether the kernel looks for partitions on it, as `losetup --partscan`.
-    #[serde(default)]
     pub partscan: bool,
     /// Whether requests come over io_uring, where that can be had.
-    #[serde(default = "yes")]
     pub io_uring: bool,
     /// Where its writes are logged for crash states, in a new file; `None`: nowhere.
-    #[serde(default)]
     pub log: Option<PathBuf>,
     /// Most bytes that the log takes. Beyond them writes fail.
-    #[serde(default)]
     pub log_limit_bytes: u64,
     /// Opens the data that `store` holds, of a drive that was there before, instead of emptying it.
-    #[serde(default)]
     pub keep: bool,
     /// Also takes a file as `store` that holds something else.
-    #[serde(default)]
     pub force: bool,
     /// How many times slower than the card the drive is, 0.001 to 1000: a fast
     /// drive is represented faithfully only as fast as this machine is.
@@ -68,39 +61,21 @@ pub struct Spec {
     pub seed: u64,
 }
 
-/// A file system that can be made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Fs {
-    /// ext4, without lazy initialization, which would write beside a test.
-    Ext4,
-    /// XFS.
-    Xfs,
-    /// btrfs.
-    Btrfs,
-}
-
-impl Fs {
-    /// Its name as `mount -t` takes it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Fs::Ext4 => "ext4",
-            Fs::Xfs => "xfs",
-            Fs::Btrfs => "btrfs",
-        }
+units::kinds! {
+    /// A file system that can be made.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Fs["file system"] {
+        /// ext4, without lazy initialization, which would write beside a test.
+        Ext4 = "ext4",
+        /// XFS.
+        Xfs = "xfs",
+        /// btrfs.
+        Btrfs = "btrfs",
     }
 }
 
-fn yes() -> bool {
-    true
-}
-
-fn sector_bytes() -> u32 {
-    512
-}
-
 const LONGEST_NAME: usize = 64;
-const MIB: u64 = 1 << 20;
 
 impl Spec {
     /// Makes the specification of a drive with this card: in memory, empty, in real time, without a
@@ -114,7 +89,7 @@ impl Spec {
             store: None,
             store_limit_bytes: None,
             volatile_cache: false,
-            sector_bytes: sector_bytes(),
+            sector_bytes: 512,
             partscan: false,
             io_uring: true,
             log: None,

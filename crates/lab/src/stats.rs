@@ -7,41 +7,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::transport::Transport;
 
-/// The kinds of commands that are counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Kind {
-    /// Reads.
-    Read,
-    /// Writes.
-    Write,
-    /// Flushes.
-    Flush,
-    /// Discards, and zeros whose space may be freed: a loop device sends both alike.
-    Discard,
-    /// Zeros whose space is kept.
-    Zero,
-}
-
-impl Kind {
-    /// All kinds, in the order of [`Stats::kinds`].
-    pub const ALL: [Kind; 5] = [
-        Kind::Read,
-        Kind::Write,
-        Kind::Flush,
-        Kind::Discard,
-        Kind::Zero,
-    ];
-
-    /// Its name, e.g. `read`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Kind::Read => "read",
-            Kind::Write => "write",
-            Kind::Flush => "flush",
-            Kind::Discard => "discard",
-            Kind::Zero => "zero",
-        }
+units::kinds! {
+    /// The kinds of commands that are counted.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Kind["kind of commands"] {
+        /// Reads.
+        Read = "read",
+        /// Writes.
+        Write = "write",
+        /// Flushes.
+        Flush = "flush",
+        /// Discards, and zeros whose space may be freed: a loop device sends both alike.
+        Discard = "discard",
+        /// Zeros whose space is kept.
+        Zero = "zero",
     }
 }
 
@@ -63,11 +43,9 @@ pub struct Stats {
     pub stored_bytes: u64,
     /// Writes that failed because the data took all they may: the store's limit,
     /// or all the memory or disk space there is.
-    #[serde(default)]
     pub no_room: u64,
     /// Writes, discards, flushes and marks that the drive's log had no room for. Writes and flushes
     /// among them failed.
-    #[serde(default)]
     pub not_logged: u64,
     /// Commands not answered.
     pub in_flight: u64,
@@ -81,8 +59,7 @@ pub struct Stats {
     pub hangs_for_s: Option<f64>,
     /// Whether it has power. Without it everything fails.
     pub power: bool,
-    /// The way that requests come; `None` from a server of an earlier version.
-    #[serde(default)]
+    /// The way that requests come.
     pub transport: Option<Transport>,
 }
 
@@ -191,9 +168,9 @@ impl Counts {
         let late = |q| us(self.late.value_at_quantile(q));
         Stats {
             kinds: Kind::ALL
-                .into_iter()
+                .iter()
                 .zip(&self.of)
-                .map(|(kind, count)| {
+                .map(|(&kind, count)| {
                     let of = &count.latency;
                     let at = |q| us(of.value_at_quantile(q));
                     KindStats {

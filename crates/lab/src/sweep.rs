@@ -39,25 +39,25 @@ impl Lab {
         let mut held = Vec::new();
         for name in names {
             let place = self.new_place(&name)?;
-            match lock::take_if_free(&place.hold()) {
+            match lock::lock_if_free(&place.hold()) {
                 Ok(Some(hold)) if place.is_dead() => held.push((place, hold)),
                 Err(error)
                     if error.kind() == ErrorKind::NotFound
                         && place.is_there()
                         && place.server_pid().is_none() =>
                 {
-                    swept.push(take(&place));
+                    swept.push(take_down(&place));
                 }
                 _ => {}
             }
         }
         drop(root);
-        swept.extend(held.iter().map(|(place, _hold)| take(place)));
+        swept.extend(held.iter().map(|(place, _hold)| take_down(place)));
         Ok(swept)
     }
 }
 
-fn take(place: &Place) -> Swept {
+fn take_down(place: &Place) -> Swept {
     Swept {
         name: place.name(),
         was_made: place.is_made(),

@@ -165,7 +165,7 @@ fn mkfs_btrfs(device: &str) -> Result<(), LabError> {
     let mut made = Ok(());
     mounts::wait_until(DEAD_DRIVES_GO, || {
         made = run("mkfs.btrfs", &["-q", "-f", "-K", device]);
-        !matches!(&made, Err(LabError::Program { said, .. }) if said.contains("cannot check mount status"))
+        !matches!(&made, Err(LabError::Program { output, .. }) if output.contains("cannot check mount status"))
     });
     made
 }
@@ -203,14 +203,14 @@ fn start(place: &Place, launcher: &Launcher) -> Result<(), LabError> {
         .lines()
         .rev()
         .find_map(|line| line.strip_prefix("trimbench: "));
-    let said = match (error.or(log.lines().last()), ready) {
+    let output = match (error.or(log.lines().last()), ready) {
         (Some(line), _) => line.to_owned(),
         (None, true) => "it printed nothing".to_owned(),
         (None, false) => format!("no answer within {} s", READY.as_secs()),
     };
     Err(LabError::Failed {
         name: place.name(),
-        said,
+        output,
     })
 }
 

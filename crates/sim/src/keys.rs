@@ -1,112 +1,147 @@
 //! Settings that are written as `key = value`: in files, grids and on the command line.
 
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
 use std::time::Duration;
 
-/// One setting of a `T`.
-pub struct Key<T: 'static> {
-    /// Its name, as it is written.
-    pub name: &'static str,
-    /// Its meaning, in a line.
-    pub about: &'static str,
-    /// Sets it from text; the error says what is allowed.
-    pub(crate) set: fn(&mut T, &str) -> Result<(), String>,
-    /// Its value as text, which `set` takes.
-    pub(crate) show: fn(&T) -> String,
+use units::{bytes_exact, duration_exact, parse_duration, parse_rate, parse_share, parse_size};
+
+/// How a value is written.
+pub(crate) trait Form<T> {
+    /// The value of a text; the error says what is allowed.
+    fn read(&self, text: &str) -> Result<T, String>;
+    /// The value as text, which `read` takes.
+    fn show(&self, value: &T) -> String;
 }
 
-/// Keys from a table with a row for each: its name, its field, its meaning, how its text is read, and
-/// how its value is shown.
-macro_rules! keys {
-    ($of:ty: $($name:literal $field:ident $about:literal: $set:expr, $show:expr;)+ $(more $more:expr;)?) => {
-        &[
-            $($crate::keys::Key {
-                name: $name,
-                about: $about,
-                set: |to: &mut $of, text| {
-                    to.$field = $set(text)?;
-                    Ok(())
-                },
-                show: |of: &$of| $show(of.$field),
-            },)+
-            $($more)?
-        ]
-    };
-}
-pub(crate) use keys;
+/// A whole number of a range.
+impl<T: FromStr + PartialOrd + Display + Copy> Form<T> for RangeInclusive<T> {
+    fn read(&self, text: &str) -> Result<T, String> {
+        Ok(units::parse_whole(text, self.clone())?)
+    }
 
-impl<T> std::fmt::Debug for Key<T> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Key")
-            .field("name", &self.name)
-            .finish_non_exhaustive()
+    fn show(&self, value: &T) -> String {
+        value.to_string()
     }
 }
 
-/// The key of this name.
-pub(crate) fn find<'k, T>(keys: &'k [Key<T>], name: &str) -> Option<&'k Key<T>> {
-    keys.iter().find(|key| key.name == name)
+/// A pair of functions, to read and to show.
+pub(crate) struct Pair<T>(
+    pub(crate) fn(&str) -> Result<T, String>,
+    pub(crate) fn(&T) -> String,
+);
+
+impl<T> Form<T> for Pair<T> {
+    fn read(&self, text: &str) -> Result<T, String> {
+        self.0(text)
+    }
+
+    fn show(&self, value: &T) -> String {
+        self.1(value)
+    }
 }
 
-/// Of all keys, the name that is most like a mistyped one.
-pub(crate) fn nearest<'k>(name: &str, names: impl Iterator<Item = &'k str>) -> Option<String> {
-    units::typed::nearest(name, names)
-}
-
-pub(crate) fn size(text: &str) -> Result<u64, String> {
-    units::parse_size(text).map_err(|e| e.to_string())
-}
+pub(crate) const SIZE: Pair<u64> = Pair(|text| Ok(parse_size(text)?), |&bytes| bytes_exact(bytes));
+pub(crate) const BLOCKS: Pair<u64> = Pair(blocks, |&bytes| bytes_exact(bytes));
+pub(crate) const DURATION: Pair<Duration> = Pair(|text| Ok(parse_duration(text)?), show_duration);
+/// A duration above 0 and at most ten years.
+pub(crate) const SPAN: Pair<Duration> = Pair(span, show_duration);
+pub(crate) const SHARE: Pair<f64> = Pair(
+    |text| Ok(parse_share(text)?),
+    |&share| units::percent_exact(share),
+);
+pub(crate) const TRUTH: Pair<bool> = Pair(|text| Ok(units::parse_truth(text)?), bool::to_string);
+/// Operations a second; 0 for none.
+pub(crate) const RATE: Pair<f64> = Pair(
+    |text| match text {
+        "0" => Ok(0.0),
+        _ => Ok(parse_rate(text)?),
+    },
+    f64::to_string,
+);
 
 /// A size of whole blocks, at least one.
 pub(crate) fn blocks(text: &str) -> Result<u64, String> {
-    let bytes = size(text)?;
+    let bytes = parse_size(text)?;
     match bytes > 0 && bytes.is_multiple_of(crate::volume::BLOCK) {
         true => Ok(bytes),
         false => Err(format!("'{text}': give a multiple of 4k, and at least 4k")),
     }
 }
 
-pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    if text == "0" {
-        return Ok(Duration::ZERO);
-    }
-    units::parse_duration(text).map_err(|e| e.to_string())
-}
-
-/// A duration above 0 and at most ten years.
-pub(crate) fn span(text: &str) -> Result<Duration, String> {
-    let value = duration(text)?;
+fn span(text: &str) -> Result<Duration, String> {
+    let value = parse_duration(text)?;
     match value > Duration::ZERO && value <= Duration::from_secs(315_360_000) {
         true => Ok(value),
         false => Err(format!("'{text}': give more than 0 and at most ten years")),
     }
 }
 
-pub(crate) fn share(text: &str) -> Result<f64, String> {
-    units::parse_share(text).map_err(|e| e.to_string())
-}
-
-pub(crate) fn number(text: &str, least: u64, most: u64) -> Result<u64, String> {
-    let value: u64 = text
-        .parse()
-        .map_err(|_| format!("'{text}' is not a whole number"))?;
-    match (least..=most).contains(&value) {
-        true => Ok(value),
-        false => Err(format!("{value} is out of range: give {least} to {most}")),
-    }
-}
-
-pub(crate) fn truth(text: &str) -> Result<bool, String> {
-    match text {
-        "true" => Ok(true),
-        "false" => Ok(false),
-        _ => Err(format!("'{text}': give true or false")),
-    }
-}
-
-/// A duration that [`duration`] takes.
-pub(crate) fn show_duration(value: Duration) -> String {
+fn show_duration(value: &Duration) -> String {
     match value.is_zero() {
         true => "0".to_owned(),
-        false => units::duration_exact(value),
+        false => duration_exact(*value),
     }
 }
+
+/// Makes a struct of settings from a table. A row has a key's meaning, its name, its field, the
+/// [`Form`] of its value, and its default (with other defaults by kind, as
+/// [`units::settings::default_of`] reads them). The fields in brackets have no key.
+macro_rules! settings {
+    (
+        $(#[$meta:meta])*
+        pub struct $of:ident[$($(#[$extra_meta:meta])* $extra:ident: $extra_type:ty,)*] {
+            $(
+                $(#[doc = $about:literal])+
+                $name:literal $field:ident: $type:ty = $form:expr, $default:literal;
+            )+
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, PartialEq)]
+        pub struct $of {
+            $( $(#[$extra_meta])* pub $extra: $extra_type, )*
+            $( $(#[doc = $about])+ pub $field: $type, )+
+        }
+
+        impl $of {
+            /// Every key.
+            pub const KEYS: &'static [units::settings::Key] = &[$(units::settings::Key {
+                name: $name,
+                about: concat!($($about, "\n"),+),
+                default: Some($default),
+            }),+];
+
+            /// The defaults of a kind.
+            fn usual(kind: &str, $($extra: $extra_type),*) -> $of {
+                $of {
+                    $($field: {
+                        let text = units::settings::default_of($default, kind);
+                        match $crate::keys::Form::<$type>::read(&$form, text) {
+                            Ok(value) => value,
+                            Err(why) => unreachable!("the default of {}: {why}", $name),
+                        }
+                    },)+
+                    $($extra,)*
+                }
+            }
+
+            /// Sets one of its keys.
+            pub(crate) fn set_own(&mut self, name: &str, text: &str) -> Result<(), units::settings::SetError> {
+                match name {
+                    $( $name => self.$field = $crate::keys::Form::<$type>::read(&$form, text)?, )+
+                    _ => return Err(units::settings::SetError::Unknown(None)),
+                }
+                Ok(())
+            }
+
+            /// Its keys, each with the text of its value.
+            pub(crate) fn shown(&self) -> impl Iterator<Item = (&'static units::settings::Key, String)> {
+                let texts = [$($crate::keys::Form::<$type>::show(&$form, &self.$field)),+];
+                Self::KEYS.iter().zip(texts)
+            }
+        }
+    };
+}
+pub(crate) use settings;

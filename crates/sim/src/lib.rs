@@ -32,15 +32,12 @@ mod volume;
 mod workload;
 
 pub use engine::{SimError, run};
-pub use keys::Key;
 pub use outcome::{Figures, Outcome};
 pub use parallel::in_order;
 pub use pareto::pareto_front;
 pub use policy::{Desk, Nature, Order, Parameters, Policy, PolicyKind, Seen};
 pub use recorder::FreeSpace;
-pub use setup::{
-    Cells, Document, Drives, Named, SETTINGS, STACKS, Setup, describe_policies, policies, stack,
-};
+pub use setup::{Drives, Named, STACKS, Setup, policies, stack};
 pub use stack::Limits;
 pub use volume::AllocatorKind;
 pub use workload::WorkloadKind;

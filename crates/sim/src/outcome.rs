@@ -1,5 +1,6 @@
 //! The results of a run: its record, its verdict, and a row of figures.
 
+use judge::verdict::Finding;
 use judge::{JudgeOptions, Verdict};
 use record::{PhaseName, RunRecord};
 use serde::Serialize;
@@ -29,8 +30,8 @@ pub struct Outcome {
 pub struct Figures {
     /// The policy's name.
     pub policy: String,
-    /// The verdict in a word.
-    pub verdict: &'static str,
+    /// The finding of the verdict.
+    pub verdict: Finding,
     /// From the first removal to the last call's return, in seconds.
     pub deletion_s: Option<f64>,
     /// From the first removal to the last discard, in seconds.
@@ -150,8 +151,8 @@ fn figures(
     let quantile = |q| waits.map(|h| ms(h.value_at_quantile(q)));
     let known = tally.discarded_bytes + tally.cancelled;
     Figures {
-        policy: setup.policy_name.clone(),
-        verdict: word(verdict),
+        policy: setup.policy.name.clone(),
+        verdict: verdict.verdict,
         deletion_s,
         drained_s,
         removed_bytes: tally.removed_bytes,
@@ -177,15 +178,5 @@ fn figures(
         mean_erasures: flash.map(|f| f.wear().mean),
         is_full: tally.is_full,
         gave_up: tally.gave_up,
-    }
-}
-
-fn word(verdict: &Verdict) -> &'static str {
-    use judge::verdict::Finding;
-    match verdict.verdict {
-        Finding::Stall => "stall",
-        Finding::Slowdown => "slowdown",
-        Finding::None => "none",
-        Finding::Inconclusive => "inconclusive",
     }
 }

@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 
 /// Does `work` for each item on so many threads, and hands the results over in the items' order.
-/// `take` returns whether to go on; when it does not, no more are begun.
+/// `receive_one` returns whether to go on; when it does not, no more are begun.
 pub fn in_order<T: Sync, R: Send>(
     items: &[T],
     threads: usize,
     work: impl Fn(&T) -> R + Sync,
-    mut take: impl FnMut(usize, R) -> bool,
+    mut receive_one: impl FnMut(usize, R) -> bool,
 ) {
     let next = AtomicUsize::new(0);
     let stop = AtomicBool::new(false);
@@ -35,7 +35,7 @@ pub fn in_order<T: Sync, R: Send>(
         for (at, result) in receive {
             early.insert(at, result);
             while let Some(result) = early.remove(&due) {
-                if !take(due, result) {
+                if !receive_one(due, result) {
                     stop.store(true, Ordering::Relaxed);
                     return;
                 }

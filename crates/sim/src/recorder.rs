@@ -46,8 +46,6 @@ pub struct FreeSpace {
     pub at_s: f64,
     /// Bytes that the drive knows to hold nothing.
     pub known_bytes: u64,
-    /// Bytes that are free and can't be allocated yet.
-    pub held_bytes: u64,
     /// Bytes that are free and that the drive takes for data.
     pub debt_bytes: u64,
 }
@@ -127,26 +125,19 @@ impl Recorder {
         }
     }
 
-    pub(crate) fn commit_forced(&mut self, now: Time) {
+    /// The workload's commit is forced, or has returned.
+    pub(crate) fn commit(&mut self, now: Time, kind: EventKind) {
         if !self.continuous {
-            self.event(now, EventKind::CommitForced);
+            self.event(now, kind);
         }
     }
 
-    pub(crate) fn commit_returned(&mut self, now: Time) {
-        if !self.continuous {
-            self.event(now, EventKind::CommitReturned);
-        }
-    }
-
-    pub(crate) fn drained(&mut self, now: Time, is_paid: bool, actors: &mut [Actor]) {
-        self.event(
-            now,
-            match is_paid {
-                true => EventKind::DebtPaid,
-                false => EventKind::DiscardsDidNotCome,
-            },
-        );
+    pub(crate) fn drained(&mut self, now: Time, is_drained: bool, actors: &mut [Actor]) {
+        let kind = match is_drained {
+            true => EventKind::DebtPaid,
+            false => EventKind::DiscardsDidNotCome,
+        };
+        self.event(now, kind);
         self.begin(PhaseName::Recovery, now, actors);
     }
 
@@ -251,14 +242,9 @@ impl Recorder {
         tally: &Tally,
     ) -> (RunRecord, Vec<FreeSpace>) {
         // A last row that is much shorter than the others would have no rate.
-        let whole = self
-            .record
-            .intervals
-            .seconds
-            .first()
-            .copied()
-            .unwrap_or(0.0);
-        if (now - self.row).as_secs_f64() > 0.5 * f64::from(whole) {
+        let whole = self.record.intervals.seconds.first();
+        let whole = f64::from(whole.copied().unwrap_or(0.0));
+        if (now - self.row).as_secs_f64() > 0.5 * whole {
             let last = self.free.last().copied().unwrap_or_default();
             let free = FreeSpace {
                 at_s: now.as_secs_f64(),
@@ -374,16 +360,16 @@ fn head(setup: &Setup, actors: &[ActorInfo], stack: &Stack) -> Head {
             mount: None,
             source: None,
             fs: Some(setup.allocator().name().to_owned()),
-            options: vec![setup.policy_name.clone()],
+            options: vec![setup.policy.name.clone()],
             discard: match limits {
-                Some(_) => setup.policy.setting(),
+                Some(_) => setup.policy.kind.setting(),
                 None => DiscardSetting::Unsupported,
             },
             size_bytes: bytes,
             available_bytes: None,
             discards_at_most: None,
         },
-        scenario: setup.describe(),
+        scenario: serde_json::json!({ "simulated": setup.describe() }),
         interval_ms: setup.interval.as_secs_f64() * 1e3,
         actors: actors.to_vec(),
         devices: devices.collect(),

@@ -19,15 +19,6 @@ pub(crate) enum Kind {
     Discard,
 }
 
-/// An I/O for the stack. Ranges are in bytes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Io {
-    Read(Range<u64>),
-    Write(Range<u64>),
-    Flush,
-    Discard(Vec<Range<u64>>),
-}
-
 /// The part of the run that waits for an I/O.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Owner {
@@ -209,7 +200,7 @@ impl Stack {
         below(range.start)..below(range.end)
     }
 
-    /// Hands an I/O to the drives.
+    /// Hands an I/O to the drives. Ranges are in bytes.
     ///
     /// # Errors
     /// If a drive refuses it.
@@ -218,13 +209,15 @@ impl Stack {
         now: Time,
         intended: Time,
         owner: Owner,
-        io: Io,
+        command: Command,
     ) -> Result<(), Refused> {
-        let (kind, bytes) = match &io {
-            Io::Read(range) => (Kind::Read, range.end - range.start),
-            Io::Write(range) => (Kind::Write, range.end - range.start),
-            Io::Flush => (Kind::Flush, 0),
-            Io::Discard(ranges) => (Kind::Discard, ranges.iter().map(|r| r.end - r.start).sum()),
+        let (kind, bytes) = match &command {
+            Command::Read(range) => (Kind::Read, range.end - range.start),
+            Command::Write(range) => (Kind::Write, range.end - range.start),
+            Command::Flush => (Kind::Flush, 0),
+            Command::Discard(ranges) => {
+                (Kind::Discard, ranges.iter().map(|r| r.end - r.start).sum())
+            }
         };
         let flight = self.flight(Flight {
             owner,
@@ -235,21 +228,15 @@ impl Stack {
             submitted: now,
         });
         if self.members.len() == 1 {
-            let command = match io {
-                Io::Read(range) => Command::Read(range),
-                Io::Write(range) => Command::Write(range),
-                Io::Flush => Command::Flush,
-                Io::Discard(ranges) => Command::Discard(ranges),
-            };
             return self.send(0, now, flight, command);
         }
         for at in 0..self.members.len() {
             let part = |range: &Range<u64>| Some(self.part(at, range)).filter(|r| !r.is_empty());
-            let command = match &io {
-                Io::Read(range) => part(range).map(Command::Read),
-                Io::Write(range) => part(range).map(Command::Write),
-                Io::Flush => Some(Command::Flush),
-                Io::Discard(ranges) => {
+            let command = match &command {
+                Command::Read(range) => part(range).map(Command::Read),
+                Command::Write(range) => part(range).map(Command::Write),
+                Command::Flush => Some(Command::Flush),
+                Command::Discard(ranges) => {
                     let parts: Vec<_> = ranges.iter().filter_map(part).collect();
                     (!parts.is_empty()).then_some(Command::Discard(parts))
                 }
@@ -405,7 +392,7 @@ mod tests {
         let mut stack = two();
         stack.premap(&(0..4 << 20));
         assert_eq!(stack.mapped(), 4 << 20);
-        let discard = Io::Discard(vec![0..2 << 20, 3 << 20..4 << 20]);
+        let discard = Command::Discard(vec![0..2 << 20, 3 << 20..4 << 20]);
         let owner = Owner::Policy(7);
         stack
             .submit(Time::ZERO, Time::ZERO, owner, discard)

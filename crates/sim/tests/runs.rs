@@ -47,8 +47,8 @@ fn json(outcome: &sim::Outcome) -> String {
 
 #[test]
 fn every_policy_survives_every_workload_and_repeats_it_by_its_seed() {
-    for workload in WorkloadKind::ALL {
-        for policy in PolicyKind::ALL {
+    for &workload in WorkloadKind::ALL {
+        for &policy in PolicyKind::ALL {
             let name = format!("{} {}", policy.name(), workload.name());
             let mut setup = small(policy, workload);
             if policy == PolicyKind::PerBlock {

@@ -22,7 +22,7 @@ pub mod profiles;
 mod rng;
 mod time;
 
-pub use card::{Card, CardError, Discard, Figures, Fold, PerMib, Queue, ReadAfterTrim, Transfer};
+pub use card::{Card, Discard, Figures, Fold, PerMib, Queue, ReadAfterTrim, Transfer};
 pub use drive::{Command, Completion, Drive, Id, Refused};
 pub use rng::Rng;
 pub use time::Time;

@@ -7,6 +7,7 @@ use ::lab::Info;
 use ::sim::STACKS;
 use ssd::card::KEYS;
 use ssd::{Card, profiles};
+use units::typed::{hint, nearest, sentence_end};
 
 use crate::exit::Error;
 
@@ -54,36 +55,23 @@ pub(crate) fn changed(info: &Info) -> Vec<&'static str> {
         return Vec::new();
     };
     let by_hand = |path| card.note(path).is_some_and(|n| n.source == "set by hand");
-    let paths = KEYS.iter().map(|key| key.path);
+    let paths = KEYS.iter().map(|key| key.name);
     paths.filter(|path| by_hand(path)).collect()
 }
 
 fn unknown(name: &str, stacks: &[&str]) -> String {
-    let all: Vec<&Card> = profiles::all().iter().collect();
+    let all = || profiles::all().iter().map(Card::name);
     // Of a long name a part may have been meant: `t5000` of `crucial-t500-2tb`.
-    let likeness = |card: &Card| {
-        let parts = card.name().split('-').chain([card.name()]);
-        parts
-            .map(|part| strsim::jaro_winkler(name, part))
-            .fold(0.0, f64::max)
-    };
-    let nearest = all
-        .iter()
-        .max_by(|a, b| likeness(a).total_cmp(&likeness(b)))
-        .filter(|card| likeness(card) > 0.7);
-    let nearest = stack_of_parts(name, stacks).or(nearest.map(|card| card.name()));
-    let hint = match nearest {
-        Some(nearest) => format!("; did you mean '{nearest}'?"),
-        None => ".".to_owned(),
-    };
+    let parts = || all().flat_map(|own| own.split('-').chain([own]).map(move |part| (part, own)));
+    let near = nearest(name, parts().map(|(part, _)| part));
+    let whole = |near: String| parts().find(|(part, _)| *part == near).map(|(_, own)| own);
+    let meant = stack_of_parts(name, stacks).or_else(|| near.and_then(whole));
+    let hint = hint(&meant.map(str::to_owned));
     format!(
-        "there is no profile '{name}'{hint} There are {}; a file of your own has a slash in its \
-         name or ends in .toml",
-        names(
-            all.iter()
-                .map(|card| card.name())
-                .chain(stacks.iter().copied())
-        )
+        "there is no profile '{name}'{} There are {}; a file of your own has a slash in its name or \
+         ends in .toml",
+        sentence_end(&hint),
+        names(all().chain(stacks.iter().copied()))
     )
 }
 

@@ -111,7 +111,7 @@ pub(crate) enum Error {
     Fit(#[from] ssd::fit::FitError),
     /// A figure that no device card can hold.
     #[error("no device card can be made of it: {0}")]
-    Card(#[from] ssd::CardError),
+    Card(#[from] units::settings::SetError),
     /// A run in virtual time that broke its own rules.
     #[error("the simulation failed: {0}; report it")]
     Simulated(String),

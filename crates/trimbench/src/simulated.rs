@@ -34,7 +34,7 @@ pub(crate) fn here() -> Lab {
 /// fstrim, btrfs with discard=sync when we commit) stay outside. Version 2 knows only processes, so
 /// this one enters as a whole. It does so before it starts a thread or opens a file, because the
 /// page cache remembers which cgroup made it dirty.
-pub(crate) fn joined(mut survey: Survey, dry: bool) -> Survey {
+pub(crate) fn enter_cgroup(mut survey: Survey, dry: bool) -> Survey {
     let lab = here();
     let loops = survey
         .devices
@@ -143,15 +143,16 @@ pub(crate) fn drives_of(lab: &Lab, paths: &[PathBuf]) -> Vec<Info> {
 pub(crate) fn group_beside(paths: &[PathBuf]) -> Option<PathBuf> {
     let lab = here();
     // Only root can put threads there.
-    let name = &drives_of(&lab, paths).first()?.spec.name.clone();
-    let group = lab.foreground_cgroup(name).ok()?;
-    group.takes_threads().then(|| group.dir().to_owned())
+    group_of(&lab, drives_of(&lab, paths).first()?)
 }
 
 /// As [`group_beside`], for a drive of the laboratory itself.
 pub(crate) fn group_of_device(device: &Path) -> Option<PathBuf> {
     let lab = here();
-    let info = lab.of_device(device).ok().flatten()?;
+    group_of(&lab, &lab.of_device(device).ok().flatten()?)
+}
+
+fn group_of(lab: &Lab, info: &Info) -> Option<PathBuf> {
     let group = lab.foreground_cgroup(&info.spec.name).ok()?;
     group.takes_threads().then(|| group.dir().to_owned())
 }

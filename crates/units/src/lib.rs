@@ -8,6 +8,8 @@
 
 #![forbid(unsafe_code)]
 
+pub mod document;
+pub mod kinds;
 pub mod names;
 pub mod settings;
 mod show;
@@ -31,59 +33,33 @@ pub const GIB: u64 = 1 << 30;
 /// One TiB, in bytes.
 pub const TIB: u64 = 1 << 40;
 
-/// Why a text isn't a size, duration, rate or share.
+/// Why a text isn't a size, duration, rate, share, number or truth value, with what would do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum UnitError {
-    /// Nothing was given.
-    #[error("empty {what}: give {example}")]
-    Empty {
-        /// The kind of value expected, e.g. `size`.
-        what: &'static str,
-        /// An example that would do.
-        example: &'static str,
-    },
-    /// It doesn't begin with a plain number.
-    #[error("'{text}' is not a {what}: give {example}")]
-    NotANumber {
-        /// The text as it was given.
-        text: String,
-        /// The expected kind of text.
-        what: &'static str,
-        /// An example that would do.
-        example: &'static str,
-    },
-    /// Its unit is missing.
-    #[error("'{text}' has no unit: a {what} needs one, e.g. {text}{example}; use {allowed}")]
-    NoUnit {
-        /// The text as it was given.
-        text: String,
-        /// The expected kind of text.
-        what: &'static str,
-        /// A unit that would do.
-        example: &'static str,
-        /// The units that are known.
-        allowed: &'static str,
-    },
-    /// Its unit is unknown.
-    #[error("'{text}': {unit} is not a unit of a {what}; use {allowed}")]
-    Unit {
-        /// The text as it was given.
-        text: String,
-        /// Its unit, quoted.
-        unit: String,
-        /// The expected kind of text.
-        what: &'static str,
-        /// The units that are known.
-        allowed: &'static str,
-    },
-    /// It can't be represented, or is no whole number of the smallest unit.
-    #[error("'{text}' is out of range: {why}")]
-    Range {
-        /// The text as it was given.
-        text: String,
-        /// The range.
-        why: &'static str,
-    },
+#[error("{0}")]
+pub struct UnitError(String);
+
+impl UnitError {
+    /// A text that isn't of a kind, such as `size`; `example` is one that is.
+    pub fn not_a(text: &str, what: &str, example: &str) -> UnitError {
+        UnitError(format!("'{text}' is not a {what}: give {example}"))
+    }
+
+    fn range(text: &str, why: &str) -> UnitError {
+        UnitError(format!("'{}' is out of range: {why}", text.trim()))
+    }
+
+    fn unit(text: &str, unit: &str, what: &str, allowed: &str) -> UnitError {
+        let text = text.trim();
+        UnitError(format!(
+            "'{text}': '{unit}' is not a unit of a {what}; use {allowed}"
+        ))
+    }
+}
+
+impl From<UnitError> for String {
+    fn from(error: UnitError) -> String {
+        error.0
+    }
 }
 
 /// Parses a size in bytes, e.g. `4k`, `8GiB`, `1.5T`, `500MB`, `512`.
@@ -107,12 +83,9 @@ pub fn parse_size(text: &str) -> Result<u64, UnitError> {
         "MB" => 1_000_000,
         "GB" => 1_000_000_000,
         "TB" => 1_000_000_000_000,
-        _ => return Err(unknown_unit(text, unit, "size", ALLOWED)),
+        _ => return Err(UnitError::unit(text, unit, "size", ALLOWED)),
     };
-    scaled(number, scale).map_err(|why| UnitError::Range {
-        text: text.trim().to_owned(),
-        why,
-    })
+    scaled(number, scale).map_err(|why| UnitError::range(text, why))
 }
 
 /// Parses a duration, e.g. `100ms`, `20s`, `1.5m`, `8h`; `0` needs no unit.
@@ -132,21 +105,15 @@ pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
         "m" | "min" => 60_000_000_000,
         "h" => 3_600_000_000_000,
         "" => {
-            return Err(UnitError::NoUnit {
-                text: text.trim().to_owned(),
-                what: "duration",
-                example: "ms",
-                allowed: ALLOWED,
-            });
+            return Err(UnitError(format!(
+                "'{number}' has no unit: a duration needs one, e.g. {number}ms; use {ALLOWED}"
+            )));
         }
-        _ => return Err(unknown_unit(text, unit, "duration", ALLOWED)),
+        _ => return Err(UnitError::unit(text, unit, "duration", ALLOWED)),
     };
     scaled(number, scale)
         .map(Duration::from_nanos)
-        .map_err(|why| UnitError::Range {
-            text: text.trim().to_owned(),
-            why,
-        })
+        .map_err(|why| UnitError::range(text, why))
 }
 
 /// Parses a rate of operations per second, e.g. `1000`, `1000/s`, `20k/s`, `60/m`;
@@ -162,23 +129,20 @@ pub fn parse_rate(text: &str) -> Result<f64, UnitError> {
         "" => 1.0,
         "k" | "K" => 1e3,
         "M" => 1e6,
-        _ => return Err(unknown_unit(text, unit, "rate", ALLOWED)),
+        _ => return Err(UnitError::unit(text, unit, "rate", ALLOWED)),
     };
     let seconds = match per.trim() {
         "s" => 1.0,
         "m" | "min" => 60.0,
         "h" => 3600.0,
-        _ => return Err(unknown_unit(text, unit, "rate", ALLOWED)),
+        _ => return Err(UnitError::unit(text, unit, "rate", ALLOWED)),
     };
     let value: f64 = number.parse().unwrap_or(f64::NAN);
     let rate = value * scale / seconds;
     if rate.is_finite() && rate > 0.0 {
         Ok(rate)
     } else {
-        Err(UnitError::Range {
-            text: text.trim().to_owned(),
-            why: "a rate must be above 0",
-        })
+        Err(UnitError::range(text, "a rate must be above 0"))
     }
 }
 
@@ -201,27 +165,47 @@ pub fn parse_share(text: &str) -> Result<f64, UnitError> {
     let share = match unit {
         "" => value,
         "%" => value / 100.0,
-        _ => return Err(unknown_unit(text, unit, "share", "% or nothing")),
+        _ => return Err(UnitError::unit(text, unit, "share", "% or nothing")),
     };
     if (0.0..=1.0).contains(&share) {
         Ok(share)
     } else {
-        Err(UnitError::Range {
-            text: text.trim().to_owned(),
-            why: "a share is from 0 to 1 (0.1), or with % from 0% to 100% (10%)",
-        })
+        let why = "a share is from 0 to 1 (0.1), or with % from 0% to 100% (10%)";
+        Err(UnitError::range(text, why))
     }
 }
 
+/// Parses a whole number of a range.
+///
+/// # Errors
+/// If it is none, or outside the range.
+pub fn parse_whole<T: std::str::FromStr + PartialOrd + std::fmt::Display>(
+    text: &str,
+    range: std::ops::RangeInclusive<T>,
+) -> Result<T, UnitError> {
+    let number = text.trim().parse().ok();
+    number.filter(|n| range.contains(n)).ok_or_else(|| {
+        let (least, most) = range.into_inner();
+        UnitError(format!(
+            "'{text}': give a whole number from {least} to {most}"
+        ))
+    })
+}
+
+/// Parses `true` or `false`.
+///
+/// # Errors
+/// If it is neither.
+pub fn parse_truth(text: &str) -> Result<bool, UnitError> {
+    let truth = text.trim().parse();
+    truth.map_err(|_| UnitError(format!("'{text}' is neither true nor false")))
+}
+
 /// Splits `1.5 GiB` into `1.5` and `GiB`. No signs, no exponents.
-fn split<'a>(
-    text: &'a str,
-    what: &'static str,
-    example: &'static str,
-) -> Result<(&'a str, &'a str), UnitError> {
+fn split<'a>(text: &'a str, what: &str, example: &str) -> Result<(&'a str, &'a str), UnitError> {
     let text = text.trim();
     if text.is_empty() {
-        return Err(UnitError::Empty { what, example });
+        return Err(UnitError(format!("empty {what}: give {example}")));
     }
     let end = text
         .find(|c: char| !c.is_ascii_digit() && c != '.')
@@ -231,22 +215,9 @@ fn split<'a>(
         && number.starts_with(|c: char| c.is_ascii_digit())
         && number.ends_with(|c: char| c.is_ascii_digit());
     if !plain {
-        return Err(UnitError::NotANumber {
-            text: text.to_owned(),
-            what,
-            example,
-        });
+        return Err(UnitError::not_a(text, what, example));
     }
     Ok((number, unit.trim()))
-}
-
-fn unknown_unit(text: &str, unit: &str, what: &'static str, allowed: &'static str) -> UnitError {
-    UnitError::Unit {
-        text: text.trim().to_owned(),
-        unit: format!("'{unit}'"),
-        what,
-        allowed,
-    }
 }
 
 /// `number × scale`, exactly. Integer arithmetic, because a float would turn

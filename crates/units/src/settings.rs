@@ -4,6 +4,7 @@
 //! meaning, its name, how its text is read, its default, and the rule by which it does nothing. The
 //! reader of files, `--set`, the list of keys and the resolved values all come from that row.
 
+use crate::UnitError;
 use crate::typed::{hint, nearest};
 
 /// A key of a section, as a list of keys shows it.
@@ -28,9 +29,25 @@ pub enum SetError {
     Value(String),
 }
 
+impl SetError {
+    /// An unknown key with this nearest one, where it has none.
+    pub fn or(self, nearest: Option<String>) -> SetError {
+        match self {
+            SetError::Unknown(None) => SetError::Unknown(nearest),
+            error => error,
+        }
+    }
+}
+
 impl From<String> for SetError {
     fn from(why: String) -> SetError {
         SetError::Value(why)
+    }
+}
+
+impl From<UnitError> for SetError {
+    fn from(why: UnitError) -> SetError {
+        SetError::Value(why.into())
     }
 }
 

@@ -69,6 +69,14 @@ pub enum Mistake {
         /// The mistake, and the allowed values.
         why: String,
     },
+    /// A key that must be there.
+    #[error("there is no '{key}': add it ({about})")]
+    Missing {
+        /// The key.
+        key: &'static str,
+        /// Its meaning.
+        about: &'static str,
+    },
 }
 
 /// Of some names, the one most like a mistyped one, if any is much like it.

@@ -136,11 +136,8 @@ fn plain(number: &str, text: &str) -> Result<f64, UnitError> {
     let number = number.trim();
     let digits = number.bytes().all(|b| b.is_ascii_digit() || b == b'.');
     let read = number.parse().ok().filter(|_| digits);
-    read.ok_or_else(|| UnitError::NotANumber {
-        text: text.to_owned(),
-        what: "change",
-        example: "a share, e.g. 10%, or a value in the figure's unit, e.g. 2ms",
-    })
+    let example = "a share, e.g. 10%, or a value in the figure's unit, e.g. 2ms";
+    read.ok_or_else(|| UnitError::not_a(text, "change", example))
 }
 
 impl ChangeCondition {

@@ -48,7 +48,7 @@ pub struct Failed {
     /// The contents.
     pub state: State,
     /// The last lines that the command printed, or that it took too long.
-    pub said: String,
+    pub output: String,
 }
 
 /// The result of all states.
@@ -63,7 +63,7 @@ pub struct Outcome {
 }
 
 /// Makes a device of each state, runs the command on it, and removes the device, with all that the
-/// command left mounted of it. `each` is called for every state. It ends early once `stop` is set.
+/// command left mounted of it. It ends early once `stop` is set.
 ///
 /// # Errors
 /// If a state can't be made, or the command can't be started.
@@ -72,7 +72,6 @@ pub fn check(
     states: &[State],
     check: &Check,
     stop: &AtomicBool,
-    mut each: impl FnMut(usize, &State, bool),
 ) -> Result<Outcome, LabError> {
     let making = LabError::io("cannot make crash states in", &check.scratch);
     let mut image = Image::new(log, check.unit, &check.scratch).map_err(making)?;
@@ -87,26 +86,25 @@ pub fn check(
             .and_then(|file| loop_device::attach_while_open(&file, log.sector, false));
         let making = LabError::io("cannot make a device of a crash state in", &check.scratch);
         let (device, open) = made.map_err(making)?;
-        let said = run(check, &device, number, state, stop);
+        let output = run(check, &device, number, state, stop);
         for mount in mounts::of(&device) {
             if mounts::unmount_patiently(&mount, LEAVING).is_err() {
                 mounts::unmount_lazily(&mount);
             }
         }
         drop(open);
-        let said = said?;
+        let output = output?;
         if stop.load(Ordering::Relaxed) {
             // The command was ended with us, which says nothing of the state.
             outcome.stopped = true;
             break;
         }
         outcome.checked += 1;
-        each(number, state, said.is_none());
-        if let Some(said) = said {
+        if let Some(output) = output {
             outcome.failed.push(Failed {
                 number,
                 state: state.clone(),
-                said,
+                output,
             });
         }
     }
@@ -142,9 +140,9 @@ fn run(
         error,
     })?;
     let ended = wait(&mut child, check.timeout, stop);
-    let said = end_of(&output).unwrap_or_default();
-    let said = String::from_utf8_lossy(&said);
-    let last: Vec<&str> = said.lines().rev().take(5).collect();
+    let printed = end_of(&output).unwrap_or_default();
+    let printed = String::from_utf8_lossy(&printed);
+    let last: Vec<&str> = printed.lines().rev().take(5).collect();
     let last = last.into_iter().rev().collect::<Vec<_>>().join("\n");
     Ok(
         match ended.map_err(LabError::io("cannot wait for", program))? {
@@ -162,9 +160,9 @@ fn run(
 fn end_of(output: &File) -> io::Result<Vec<u8>> {
     const MOST: u64 = 4096;
     let len = output.metadata()?.len();
-    let mut said = vec![0; len.min(MOST) as usize];
-    output.read_exact_at(&mut said, len - len.min(MOST))?;
-    Ok(said)
+    let mut end = vec![0; len.min(MOST) as usize];
+    output.read_exact_at(&mut end, len - len.min(MOST))?;
+    Ok(end)
 }
 
 /// Waits for a command, which is killed when it takes too long or everything is to stop: `None`.

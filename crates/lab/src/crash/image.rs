@@ -2,14 +2,15 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use rustix::fs::{FallocateFlags, Mode, OFlags, SeekFrom, fallocate, ioctl_ficlone, open, seek};
-use rustix::io::Errno;
+use rustix::fs::{Mode, OFlags, ioctl_ficlone, open};
 
 use super::read::{Recorded, What};
 use super::states::{Landed, State, Torn};
+use crate::store;
 
 /// The durable contents of a drive, moved forward through its log.
 pub(super) struct Image<'a> {
@@ -63,8 +64,7 @@ impl<'a> Image<'a> {
                 file.write_all_at(&buffer, *at)
             }
             Some(What::Zeroed { at, len }) if part(*len) > 0 => {
-                let punch = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-                Ok(fallocate(file, punch, *at, *len)?)
+                Ok(store::punch(file, &(*at..*at + *len))?)
             }
             _ => Ok(()),
         }
@@ -86,19 +86,11 @@ fn copy_data(from: &File, to: &File) -> io::Result<()> {
     let size = from.metadata()?.len();
     to.set_len(size)?;
     let mut buffer = vec![0; 1 << 20];
-    let mut at = 0;
-    while at < size {
-        at = match seek(from, SeekFrom::Data(at)) {
-            Ok(data) => data,
-            Err(Errno::NXIO) => return Ok(()),
-            Err(error) => return Err(error.into()),
-        };
-        let end = seek(from, SeekFrom::Hole(at))?.min(size);
-        while at < end {
+    for Range { start, end } in store::data(from, size)? {
+        for at in (start..end).step_by(buffer.len()) {
             let len = (end - at).min(buffer.len() as u64) as usize;
             from.read_exact_at(&mut buffer[..len], at)?;
             to.write_all_at(&buffer[..len], at)?;
-            at += len as u64;
         }
     }
     Ok(())

@@ -139,7 +139,7 @@ impl<A: Answer> Device<A> {
                 self.answer_read(pending);
                 return None;
             }
-            Kind::Discard if pending.outcome.trims() => {
+            Kind::Discard if pending.outcome.stores() => {
                 let range = pending.outcome.trimmed(pending.range.clone());
                 match pending.outcome.late() {
                     Some(span) => self.free_after(span, &range),

@@ -14,14 +14,14 @@
 use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Instant;
 
 use rustix::io::Errno;
 use ssd::Drive;
 
 use crate::stats::Kind;
-use crate::store::{Flush, Store};
+use crate::store::{Flush, Store, lock};
 
 mod answers;
 mod clock;
@@ -154,9 +154,4 @@ impl<A: Answer> Device<A> {
     fn lock(&self) -> MutexGuard<'_, State<A>> {
         lock(&self.state)
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A panic in the model ends one answer, not the drive.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

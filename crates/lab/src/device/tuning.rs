@@ -142,7 +142,7 @@ impl<A: Answer> Device<A> {
     /// Looks at what the kernel has counted, and corrects the head start. Returns whether there were
     /// reads since the last look.
     pub(crate) fn tune(&self, kernel: Counted) -> bool {
-        let mut tuning = super::lock(&self.tuning);
+        let mut tuning = crate::store::lock(&self.tuning);
         let mut state = self.lock();
         let look = Look {
             at: Instant::now(),
@@ -162,7 +162,7 @@ impl<A: Answer> Device<A> {
     /// Sets the time that a read takes on the reader's side, with so many in flight. The shortest
     /// counts.
     pub(crate) fn reader_side(&self, depth: usize, span: Duration) {
-        let side = &mut super::lock(&self.tuning).side[step(depth)];
+        let side = &mut crate::store::lock(&self.tuning).side[step(depth)];
         *side = Some(side.unwrap_or(span).min(span));
     }
 }

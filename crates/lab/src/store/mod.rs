@@ -33,6 +33,7 @@ mod undo;
 use crate::crash::Log;
 use copy::Copy;
 use pattern::pattern;
+pub(crate) use sweep::punch;
 use undo::{BLOCK, Undo};
 
 /// The name of a store in memory, where the kernel lists open files.
@@ -138,19 +139,7 @@ impl Store {
 
     /// Ranges that hold data, of a file that was kept.
     pub(crate) fn data(&self) -> io::Result<Vec<Range<u64>>> {
-        let mut ranges = Vec::new();
-        let mut at = 0;
-        while at < self.size {
-            at = match seek(&self.file, SeekFrom::Data(at)) {
-                Ok(data) => data,
-                Err(Errno::NXIO) => break,
-                Err(error) => return Err(error.into()),
-            };
-            let end = seek(&self.file, SeekFrom::Hole(at))?.min(self.size);
-            ranges.push(at..end);
-            at = end;
-        }
-        Ok(ranges)
+        data(&self.file, self.size)
     }
 
     /// Writes a mark of the drive's user into its log.
@@ -354,6 +343,23 @@ impl Store {
     }
 }
 
+/// Ranges of a file of `size` bytes that aren't holes.
+pub(crate) fn data(file: &File, size: u64) -> io::Result<Vec<Range<u64>>> {
+    let mut ranges = Vec::new();
+    let mut at = 0;
+    while at < size {
+        at = match seek(file, SeekFrom::Data(at)) {
+            Ok(data) => data,
+            Err(Errno::NXIO) => break,
+            Err(error) => return Err(error.into()),
+        };
+        let end = seek(file, SeekFrom::Hole(at))?.min(size);
+        ranges.push(at..end);
+        at = end;
+    }
+    Ok(ranges)
+}
+
 /// The handling of a file's earlier contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Content {
@@ -401,7 +407,7 @@ fn open_file(path: &Path, content: Content) -> io::Result<File> {
     Ok(file)
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nobody panics with a lock held and leaves things half changed.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A panic ends one answer, not the drive: nothing is left half changed.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -118,16 +118,12 @@ impl Reads {
 /// The kernel's counts of a block device.
 pub(super) fn counted(device: &Path) -> io::Result<Counted> {
     let text = fs::read_to_string(sys(device).join("stat"))?;
-    let fields: Vec<u64> = text
-        .split_whitespace()
-        .filter_map(|field| field.parse().ok())
-        .collect();
-    // Linux Documentation/block/stat.rst.
-    let field = |n: usize| fields.get(n).copied().unwrap_or(0);
+    let counts = linux::stats::Counters::parse(text.as_bytes());
+    let counts = counts.ok_or_else(|| io::Error::other("it isn't understood"))?;
     Ok(Counted {
-        reads: field(0),
-        read_time: Duration::from_millis(field(3)),
-        others: field(4) + field(11) + field(15),
+        reads: counts.reads,
+        read_time: Duration::from_millis(counts.read_ms),
+        others: counts.writes + counts.discards + counts.flushes,
     })
 }
 

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use record::{ActorInfo, LoopKind, latency_histogram};
-use ssd::Time;
+use ssd::{Command, Time};
 
 use super::{Act, Run, SimError};
 use crate::policy::Nature;
 use crate::setup::Setup;
-use crate::stack::{Done, Io, Kind, Owner};
+use crate::stack::{Done, Kind, Owner};
 use crate::volume::{NoSpace, Volume};
 
 /// Bytes in each I/O.
@@ -222,13 +222,13 @@ impl Run<'_> {
         let io = match actor.does {
             Does::Read => {
                 let block = self.rng.below(self.volume.bytes() / IO_BYTES);
-                Io::Read(block * IO_BYTES..(block + 1) * IO_BYTES)
+                Command::Read(block * IO_BYTES..(block + 1) * IO_BYTES)
             }
             Does::Write | Does::Sync => {
                 actor.began = now;
                 let range = random_block(&actor.region, &mut self.rng);
                 self.flash.iter_mut().for_each(|flash| flash.write(&range));
-                Io::Write(range)
+                Command::Write(range)
             }
         };
         self.stack.submit(now, now, Owner::Actor(number), io)?;
@@ -241,7 +241,7 @@ impl Run<'_> {
             (Does::Sync, Kind::Write) => {
                 let began = actor.began;
                 let owner = Owner::Actor(number);
-                self.stack.submit(self.now, began, owner, Io::Flush)?;
+                self.stack.submit(self.now, began, owner, Command::Flush)?;
                 return Ok(());
             }
             (Does::Sync, Kind::Flush) => {

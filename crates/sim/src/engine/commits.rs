@@ -2,8 +2,10 @@
 
 use std::ops::Range;
 
+use ssd::Command;
+
 use super::{Act, Run, SimError};
-use crate::stack::{Io, Owner};
+use crate::stack::Owner;
 
 /// Commits, one at a time.
 #[derive(Debug, Default)]
@@ -77,7 +79,7 @@ impl Run<'_> {
     /// The commit's blocks are written: now they must be durable.
     pub(super) fn committed(&mut self) -> Result<(), SimError> {
         self.stack
-            .submit(self.now, self.now, Owner::Commit, Io::Flush)?;
+            .submit(self.now, self.now, Owner::Commit, Command::Flush)?;
         Ok(())
     }
 

@@ -3,11 +3,12 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use ssd::Time;
+use record::EventKind;
+use ssd::{Command, Time};
 
 use super::{Act, Run, SimError};
-use crate::stack::{Io, Owner};
-use crate::volume::{FileId, NoSpace};
+use crate::stack::Owner;
+use crate::volume::{FileId, NoSpace, pieces};
 use crate::workload::{Step, Workload};
 
 /// The tag of a discard that the workload itself sends.
@@ -63,10 +64,6 @@ impl Job {
             step: 0,
         }
     }
-
-    pub(super) fn is_own(&self, tag: u64) -> bool {
-        tag == OWN_TAG
-    }
 }
 
 impl Run<'_> {
@@ -87,7 +84,7 @@ impl Run<'_> {
         if self.setup.workload.is_continuous() && self.now >= Time::ZERO + self.setup.length {
             return self.end();
         }
-        match self.job.workload.next(self.now, &mut self.rng) {
+        match self.job.workload.next(self.setup, &mut self.rng) {
             Step::Sleep(pause) => {
                 self.job.state = State::Sleeping;
                 self.plan(self.now + pause, Act::Job);
@@ -107,7 +104,7 @@ impl Run<'_> {
                 self.job.state = State::Syncing;
                 self.job.synced = false;
                 self.commits.job_waits = true;
-                self.recorder.commit_forced(self.now);
+                self.recorder.commit(self.now, EventKind::CommitForced);
                 self.begin_commit()
             }
             Step::DiscardAll(step) => {
@@ -145,14 +142,8 @@ impl Run<'_> {
             Ok(ranges) => {
                 for range in &ranges {
                     self.policy.allocated(range);
-                    let mut start = range.start;
-                    while start < range.end {
-                        let end = range.end.min(start + WRITE);
-                        self.job.writes.push_back(start..end);
-                        start = end;
-                    }
+                    self.job.writes.extend(pieces(range, WRITE));
                 }
-                self.tally.written_bytes += bytes;
                 self.job.workload.made(file);
                 self.job.state = State::Writing;
                 self.write_more()
@@ -192,7 +183,7 @@ impl Run<'_> {
             self.job.writing += 1;
             self.flash.iter_mut().for_each(|flash| flash.write(&range));
             self.stack
-                .submit(self.now, self.now, Owner::Job, Io::Write(range))?;
+                .submit(self.now, self.now, Owner::Job, Command::Write(range))?;
         }
         if self.job.writing == 0 {
             return self.go_on();
@@ -227,7 +218,7 @@ impl Run<'_> {
         self.with_policy(|policy, desk| policy.remove(ranges, desk))
     }
 
-    fn discard_next(&mut self) -> Result<(), SimError> {
+    pub(super) fn discard_next(&mut self) -> Result<(), SimError> {
         let largest = self.limits.map_or(self.job.step, |l| l.max_bytes);
         let end = self.volume.bytes().min(self.job.at + self.job.step);
         let end = end.min(self.job.at + largest);
@@ -240,18 +231,15 @@ impl Run<'_> {
         self.recorder.freed(end - self.job.at);
         self.tally.removed_bytes += end - self.job.at;
         self.job.at = end;
-        self.discard_for_job(range)
-    }
-
-    pub(super) fn job_discarded(&mut self) -> Result<(), SimError> {
-        self.discard_next()
+        self.queue_discard(OWN_TAG, vec![range]);
+        Ok(())
     }
 
     /// Something has changed: the wait may be over.
     pub(super) fn job_looks(&mut self) -> Result<(), SimError> {
         match self.job.state {
             State::Syncing if self.job.synced && !self.sync_waits() => {
-                self.recorder.commit_returned(self.now);
+                self.recorder.commit(self.now, EventKind::CommitReturned);
                 self.go_on()
             }
             State::Settling if self.policy.is_settled() => {
@@ -275,7 +263,6 @@ impl Run<'_> {
     }
 
     fn drained(&mut self) -> Result<(), SimError> {
-        self.tally.drained = Some(self.now);
         self.recorder
             .drained(self.now, !self.tally.gave_up, &mut self.actors);
         self.go_on()

@@ -80,7 +80,7 @@ struct Run<'s> {
     stack: Stack,
     limits: Option<Limits>,
     volume: Volume,
-    flash: Vec<Flash>,
+    flash: Option<Flash>,
     policy: Box<dyn Policy>,
     nature: Nature,
     actors: Vec<Actor>,
@@ -129,7 +129,6 @@ pub(crate) struct Tally {
     pub(crate) last_discard: Option<Time>,
     pub(crate) removed_bytes: u64,
     pub(crate) removed_files: u64,
-    pub(crate) written_bytes: u64,
     /// Most bytes that were free and could not be allocated.
     pub(crate) held_max: u64,
     /// Allocations that had to wait for a discard, and how long in all.
@@ -137,7 +136,6 @@ pub(crate) struct Tally {
     pub(crate) waited: Duration,
     pub(crate) is_full: bool,
     pub(crate) gave_up: bool,
-    pub(crate) drained: Option<Time>,
     pub(crate) cancelled: u64,
 }
 
@@ -154,7 +152,7 @@ impl<'s> Run<'s> {
         let bytes = setup.volume_bytes();
         let mut rng = Rng::new(setup.seed);
         let mut volume = Volume::new(setup.allocator(), bytes);
-        let mut workload = setup.workload.build(setup);
+        let mut workload = setup.workload.build();
         let too_small = |_: NoSpace| SimError::TooSmall { volume: bytes };
         prepare(setup, &mut volume, workload.as_mut(), &mut rng).map_err(too_small)?;
         let mut stack = Stack::new(&setup.drives.cards, bytes, setup.drives.chunk, setup.seed);
@@ -163,15 +161,17 @@ impl<'s> Run<'s> {
         }
         let limits = stack.limits();
         let policy_limits = limits.unwrap_or(policy_calls::NO_LIMITS);
-        let policy = setup.policy.build(&setup.parameters, bytes, policy_limits);
+        let policy = setup
+            .policy
+            .kind
+            .build(&setup.policy.parameters, bytes, policy_limits);
         let nature = policy.nature();
         let actors = actors::all(setup, &mut volume, nature).map_err(too_small)?;
-        let mut flash = Vec::new();
-        if let Some(geometry) = setup.flash {
-            let mut one = Flash::new(geometry, bytes);
-            volume.live_ranges().for_each(|range| one.write(&range));
-            flash.push(one);
-        }
+        let flash = setup.flash.map(|geometry| {
+            let mut flash = Flash::new(geometry, bytes);
+            volume.live_ranges().for_each(|range| flash.write(&range));
+            flash
+        });
         let canary = actors.iter().position(Actor::is_canary);
         let recorder = Recorder::new(setup, &actors::infos(&actors), &stack)?;
         Ok(Run {
@@ -266,7 +266,6 @@ impl<'s> Run<'s> {
         let free = FreeSpace {
             at_s: self.now.as_secs_f64(),
             known_bytes: self.volume.bytes().saturating_sub(mapped),
-            held_bytes: self.held,
             debt_bytes: mapped.saturating_sub(self.volume.live_bytes()),
         };
         self.recorder
@@ -285,7 +284,7 @@ impl<'s> Run<'s> {
             self.setup,
             record,
             &self.tally,
-            self.flash.first(),
+            self.flash.as_ref(),
             self.events,
         ))
     }
@@ -298,7 +297,7 @@ fn prepare(
     workload: &mut dyn Workload,
     rng: &mut Rng,
 ) -> Result<(), NoSpace> {
-    workload.prepare(volume, rng)?;
+    workload.prepare(setup, volume, rng)?;
     let fill = (volume.bytes() as f64 * setup.fill) as u64 / 4096 * 4096;
     if fill > 0 {
         let file = volume.create();

@@ -2,11 +2,12 @@
 
 use std::ops::Range;
 
-use ssd::Time;
+use ssd::{Command, Time};
 
+use super::job::OWN_TAG;
 use super::{Act, Run, SimError};
 use crate::policy::{Desk, Order, Policy, Seen};
-use crate::stack::{Count, Io, Limits, Owner};
+use crate::stack::{Count, Limits, Owner};
 
 /// A drive without discards gets none; the policy sees these limits, so that it does its work.
 pub(super) const NO_LIMITS: Limits = Limits {
@@ -70,7 +71,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Its blocks are held from now on; the kernel's thread sends it when it comes to it.
+    /// Its blocks can't be allocated from now on.
     fn order_discard(&mut self, tag: u64, ranges: Vec<Range<u64>>) -> Result<(), SimError> {
         for range in &ranges {
             let held = self.volume.hold(range).ok_or(SimError::LiveData {
@@ -79,11 +80,16 @@ impl Run<'_> {
             })?;
             self.held(held);
         }
+        self.queue_discard(tag, ranges);
+        Ok(())
+    }
+
+    /// The kernel's thread sends a discard when it comes to it.
+    pub(super) fn queue_discard(&mut self, tag: u64, ranges: Vec<Range<u64>>) {
         self.kernel_busy_until = self.kernel_busy_until.max(self.now) + self.setup.per_discard;
         let number = self.sent + self.to_send.len() as u32;
         self.to_send.push_back((tag, ranges));
         self.plan(self.kernel_busy_until, Act::Send(number));
-        Ok(())
     }
 
     /// So many bytes more are free and can't be allocated before they are discarded.
@@ -107,7 +113,7 @@ impl Run<'_> {
         self.tally.ranges += ranges.len() as u64;
         let owner = Owner::Policy(tag);
         self.stack
-            .submit(self.now, self.now, owner, Io::Discard(ranges))?;
+            .submit(self.now, self.now, owner, Command::Discard(ranges))?;
         Ok(())
     }
 
@@ -122,20 +128,10 @@ impl Run<'_> {
             self.tally.discarded_bytes += range.end - range.start;
         }
         self.tally.last_discard = Some(at);
-        if self.job.is_own(tag) {
-            return self.job_discarded();
+        if tag == OWN_TAG {
+            return self.discard_next();
         }
         self.with_policy(|policy, desk| policy.discarded(tag, desk))
-    }
-
-    /// Discards of the workload itself: of mkfs.
-    pub(super) fn discard_for_job(&mut self, range: Range<u64>) -> Result<(), SimError> {
-        let tag = super::job::OWN_TAG;
-        self.kernel_busy_until = self.kernel_busy_until.max(self.now) + self.setup.per_discard;
-        let number = self.sent + self.to_send.len() as u32;
-        self.to_send.push_back((tag, vec![range]));
-        self.plan(self.kernel_busy_until, Act::Send(number));
-        Ok(())
     }
 }
 

@@ -1,12 +1,11 @@
 //! `trimbench rm`'s way: ext4's discards, but files are freed piece by piece as `pace` allows.
 
 use std::ops::Range;
-use std::time::Duration;
 
-use pace::{Goal, Why, Work};
+use pace::{Goal, Work};
 
 use super::ext4::Ext4Online;
-use super::paced::{CANARY, Paced};
+use super::paced::{CANARY, Paced, Turn};
 use super::{Desk, Limits, Nature, Order, Policy};
 
 /// The share of a piece that may be freed beyond it, where that saves a cut: as `reclaim` does.
@@ -59,8 +58,8 @@ impl Adaptive {
 
     /// Up to the last boundary of an extent within, or that much of one: a cut extent costs one
     /// more discard.
-    fn take(&mut self, allow: u64) -> Vec<Range<u64>> {
-        let mut taken: Vec<Range<u64>> = Vec::new();
+    fn next_piece(&mut self, allow: u64) -> Vec<Range<u64>> {
+        let mut piece: Vec<Range<u64>> = Vec::new();
         let mut bytes = 0;
         while let Some(last) = self.victims.last_mut() {
             let length = last.end - last.start;
@@ -71,12 +70,12 @@ impl Adaptive {
                 0
             };
             if length <= allow.saturating_add(more) - bytes {
-                taken.extend(self.victims.pop());
+                piece.extend(self.victims.pop());
                 bytes += length;
             } else if bytes == 0 {
                 // Whole blocks, and at least one.
                 let part = (allow / 4096).max(1) * 4096;
-                taken.push(last.end - part..last.end);
+                piece.push(last.end - part..last.end);
                 last.end -= part;
                 bytes = part;
             } else {
@@ -90,48 +89,27 @@ impl Adaptive {
         if let Some(paced) = &mut self.paced {
             paced.freed += bytes;
         }
-        taken
+        piece
     }
 
     fn ask(&mut self, desk: &mut Desk<'_>) {
-        let Some(paced) = &mut self.paced else {
-            return;
-        };
-        if self.is_committing {
+        if self.is_committing || self.paced.is_none() {
             return;
         }
-        if let Some(pause) = paced.warms_up(desk) {
-            if !std::mem::replace(&mut self.is_awake, true) {
-                desk.order(Order::WakeAt(desk.now + pause));
-            }
-            return;
-        }
-        let advice = paced.ask(desk, self.left);
-        match advice.why {
-            Why::Done | Why::Refused => self.done(desk),
-            _ if advice.commit => self.commit(desk),
-            _ if advice.allow > 0 && self.left > 0 => {
-                let piece = self.take(advice.allow);
+        match Paced::turn(&mut self.paced, desk, self.left) {
+            Turn::Sleep(pause) => desk.wake(&mut self.is_awake, desk.now + pause),
+            Turn::Commit => self.is_committing = true,
+            Turn::Free(_) if self.paced.is_none() => self.done(desk),
+            Turn::Free(allow) => {
+                let piece = self.next_piece(allow);
                 desk.order(Order::Free(piece));
-                self.commit(desk);
-            }
-            _ => {
-                let pause = advice.ask_again.max(Duration::from_micros(100));
-                if !std::mem::replace(&mut self.is_awake, true) {
-                    desk.order(Order::WakeAt(desk.now + pause));
-                }
+                desk.order(Order::Commit);
+                self.is_committing = true;
             }
         }
-    }
-
-    fn commit(&mut self, desk: &mut Desk<'_>) {
-        self.is_committing = true;
-        desk.order(Order::Commit);
     }
 
     fn done(&mut self, desk: &mut Desk<'_>) {
-        self.paced = None;
-        desk.order(Order::Canary(false));
         if self.left > 0 {
             let rest = std::mem::take(&mut self.victims);
             self.left = 0;
@@ -166,7 +144,7 @@ impl Policy for Adaptive {
 
     fn committed(&mut self, desk: &mut Desk<'_>) {
         self.is_committing = false;
-        self.look(desk);
+        Paced::look(&mut self.paced, desk);
         self.ask(desk);
     }
 
@@ -176,12 +154,12 @@ impl Policy for Adaptive {
 
     fn discarded(&mut self, tag: u64, desk: &mut Desk<'_>) {
         self.fs.discarded(tag, desk);
-        self.look(desk);
+        Paced::look(&mut self.paced, desk);
     }
 
     fn woken(&mut self, desk: &mut Desk<'_>) {
         self.is_awake = false;
-        self.look(desk);
+        Paced::look(&mut self.paced, desk);
         self.ask(desk);
     }
 
@@ -191,13 +169,5 @@ impl Policy for Adaptive {
 
     fn cancelled_bytes(&self) -> u64 {
         self.fs.cancelled_bytes()
-    }
-}
-
-impl Adaptive {
-    fn look(&mut self, desk: &Desk<'_>) {
-        if let Some(paced) = &mut self.paced {
-            paced.look(desk);
-        }
     }
 }

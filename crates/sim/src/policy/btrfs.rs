@@ -7,7 +7,7 @@ use std::time::Duration;
 use ssd::Time;
 
 use super::outbox::{Outbox, Shape};
-use super::{Desk, Limits, Nature, Order, Policy};
+use super::{Desk, Limits, Nature, Policy};
 
 /// Inside the transaction's commit, pieces of at most 1 GiB, one after the other; whoever syncs
 /// waits for the commit.
@@ -31,10 +31,8 @@ impl BtrfsSync {
 impl Policy for BtrfsSync {
     fn nature(&self) -> Nature {
         Nature {
-            commits: true,
-            deleter_waits: false,
             commit_waits: true,
-            canary: None,
+            ..Nature::default()
         }
     }
 
@@ -89,12 +87,6 @@ impl BtrfsAsync {
         }
     }
 
-    fn wake_at(&mut self, at: Time, desk: &mut Desk<'_>) {
-        if !std::mem::replace(&mut self.is_awake, true) {
-            desk.order(Order::WakeAt(at));
-        }
-    }
-
     /// The pause after a piece of so many bytes (`btrfs_discard_calc_delay`).
     fn pause(&self, bytes: u64) -> Duration {
         let by = |per_s: u64, amount: f64| match per_s {
@@ -108,24 +100,17 @@ impl BtrfsAsync {
 }
 
 impl Policy for BtrfsAsync {
-    fn nature(&self) -> Nature {
-        Nature {
-            commits: true,
-            ..Nature::default()
-        }
-    }
-
     fn freed(&mut self, ranges: &[Range<u64>], desk: &mut Desk<'_>) {
         desk.release(ranges);
         let due = desk.now + self.delay;
         self.waiting.push_back((due, ranges.to_vec()));
-        self.wake_at(due, desk);
+        desk.wake(&mut self.is_awake, due);
     }
 
     fn allocated(&mut self, range: &Range<u64>) {
         self.outbox.cancel(range);
         for (_, ranges) in &mut self.waiting {
-            self.cancelled += take_out(ranges, range);
+            self.cancelled += remove_from(ranges, range);
         }
     }
 
@@ -149,7 +134,7 @@ impl Policy for BtrfsAsync {
             (false, _) => Some(desk.now + self.pause(sent.unwrap_or(0))),
         };
         if let Some(at) = next {
-            self.wake_at(at, desk);
+            desk.wake(&mut self.is_awake, at);
         }
     }
 
@@ -163,15 +148,15 @@ impl Policy for BtrfsAsync {
 }
 
 /// Takes a range out of some others; returns how many bytes were there.
-fn take_out(ranges: &mut Vec<Range<u64>>, out: &Range<u64>) -> u64 {
-    let mut taken = 0;
+fn remove_from(ranges: &mut Vec<Range<u64>>, out: &Range<u64>) -> u64 {
+    let mut removed = 0;
     let mut behind = Vec::new();
     ranges.retain_mut(|range| {
         let (start, end) = (range.start.max(out.start), range.end.min(out.end));
         if start >= end {
             return true;
         }
-        taken += end - start;
+        removed += end - start;
         if end < range.end {
             behind.push(end..range.end);
         }
@@ -179,5 +164,5 @@ fn take_out(ranges: &mut Vec<Range<u64>>, out: &Range<u64>) -> u64 {
         !range.is_empty()
     });
     ranges.append(&mut behind);
-    taken
+    removed
 }

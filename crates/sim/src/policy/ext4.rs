@@ -3,10 +3,7 @@
 use std::ops::Range;
 
 use super::outbox::{Outbox, Shape};
-use super::{Desk, Limits, Nature, Policy};
-
-/// A block group of ext4 in bytes: its discards are no larger.
-pub(super) const GROUP: u64 = 128 << 20;
+use super::{Desk, Limits, Policy};
 
 /// After the journal's commit one kernel thread sends a discard for each free extent, at most one
 /// block group, one in flight (Linux 5.15 and later: `ext4_discard_work`). Freed space may be
@@ -27,13 +24,6 @@ impl Ext4Online {
 }
 
 impl Policy for Ext4Online {
-    fn nature(&self) -> Nature {
-        Nature {
-            commits: true,
-            ..Nature::default()
-        }
-    }
-
     fn freed(&mut self, ranges: &[Range<u64>], desk: &mut Desk<'_>) {
         desk.release(ranges);
         self.outbox.add(ranges);

@@ -7,7 +7,7 @@ use extents::{Order as By, Short};
 use ssd::Time;
 
 use super::outbox::{Outbox, Shape};
-use super::{Desk, Limits, Nature, Order, Policy};
+use super::{Desk, Limits, Policy};
 
 /// Requests in a round.
 const ROUND: usize = 8;
@@ -44,26 +44,13 @@ impl F2fs {
             is_awake: false,
         }
     }
-
-    fn sleep(&mut self, pause: Duration, desk: &mut Desk<'_>) {
-        if !std::mem::replace(&mut self.is_awake, true) {
-            desk.order(Order::WakeAt(desk.now + pause));
-        }
-    }
 }
 
 impl Policy for F2fs {
-    fn nature(&self) -> Nature {
-        Nature {
-            commits: true,
-            ..Nature::default()
-        }
-    }
-
     fn freed(&mut self, ranges: &[Range<u64>], desk: &mut Desk<'_>) {
         desk.release(ranges);
         self.outbox.add(ranges);
-        self.sleep(SHORT_PAUSE, desk);
+        desk.wake(&mut self.is_awake, desk.now + SHORT_PAUSE);
     }
 
     fn allocated(&mut self, range: &Range<u64>) {
@@ -89,7 +76,7 @@ impl Policy for F2fs {
             BUSY_PAUSE
         };
         if !self.outbox.is_settled() {
-            self.sleep(pause.min(BUSY_PAUSE.max(pause)), desk);
+            desk.wake(&mut self.is_awake, desk.now + pause);
         }
     }
 

@@ -8,25 +8,30 @@ use extents::{Order as By, Short};
 
 use super::outbox::{Outbox, Shape};
 use super::{Desk, Limits, Nature, Order, Policy};
+use crate::volume::pieces;
 
-/// A block of FFS in that text, in bytes.
-pub(super) const FFS_BLOCK: u64 = 32 << 10;
-
-/// Discards in the order in which the blocks were freed, one in flight.
-#[derive(Debug, Default)]
-struct Line {
+/// Approaches one and two: a discard for each block, or for each run of blocks that are freed one
+/// after the other and long enough. They are sent in the order in which the blocks were freed, one
+/// in flight, and a block is free when its discard is done.
+#[derive(Debug)]
+pub(super) struct InOrder {
+    /// Most bytes in a discard.
+    piece: u64,
+    /// Shorter runs are never discarded.
+    at_least: u64,
     waiting: VecDeque<Range<u64>>,
     in_flight: bool,
     next: u64,
 }
 
-impl Line {
-    fn add(&mut self, range: &Range<u64>, piece: u64) {
-        let mut start = range.start;
-        while start < range.end {
-            let end = range.end.min(start + piece);
-            self.waiting.push_back(start..end);
-            start = end;
+impl InOrder {
+    pub(super) fn new(piece: u64, at_least: u64) -> InOrder {
+        InOrder {
+            piece,
+            at_least,
+            waiting: VecDeque::new(),
+            in_flight: false,
+            next: 0,
         }
     }
 
@@ -42,77 +47,12 @@ impl Line {
             });
         }
     }
-
-    fn completed(&mut self, desk: &mut Desk<'_>) {
-        self.in_flight = false;
-        self.pump(desk);
-    }
-
-    fn is_idle(&self) -> bool {
-        !self.in_flight && self.waiting.is_empty()
-    }
 }
 
-/// Approach one: a discard for each block, and the block is free when it is done.
-#[derive(Debug)]
-pub(super) struct PerBlock {
-    block: u64,
-    line: Line,
-}
-
-impl PerBlock {
-    pub(super) fn new(block: u64) -> PerBlock {
-        PerBlock {
-            block,
-            line: Line::default(),
-        }
-    }
-}
-
-impl Policy for PerBlock {
+impl Policy for InOrder {
     fn nature(&self) -> Nature {
         Nature {
-            deleter_waits: true,
-            ..Nature::default()
-        }
-    }
-
-    fn freed(&mut self, ranges: &[Range<u64>], desk: &mut Desk<'_>) {
-        ranges
-            .iter()
-            .for_each(|range| self.line.add(range, self.block));
-        self.line.pump(desk);
-    }
-
-    fn discarded(&mut self, _: u64, desk: &mut Desk<'_>) {
-        self.line.completed(desk);
-    }
-
-    fn is_settled(&self) -> bool {
-        self.line.is_idle()
-    }
-}
-
-/// Approach two: neighbours that are freed one after the other become one discard, and what is
-/// shorter than a minimum is never discarded.
-#[derive(Debug)]
-pub(super) struct Coalesce {
-    at_least: u64,
-    line: Line,
-}
-
-impl Coalesce {
-    pub(super) fn new(at_least: u64) -> Coalesce {
-        Coalesce {
-            at_least,
-            line: Line::default(),
-        }
-    }
-}
-
-impl Policy for Coalesce {
-    fn nature(&self) -> Nature {
-        Nature {
+            commits: false,
             deleter_waits: true,
             ..Nature::default()
         }
@@ -121,19 +61,20 @@ impl Policy for Coalesce {
     fn freed(&mut self, ranges: &[Range<u64>], desk: &mut Desk<'_>) {
         for range in ranges {
             match range.end - range.start >= self.at_least {
-                true => self.line.add(range, desk.limits.max_bytes),
+                true => self.waiting.extend(pieces(range, self.piece)),
                 false => desk.order(Order::Release(range.clone())),
             }
         }
-        self.line.pump(desk);
+        self.pump(desk);
     }
 
     fn discarded(&mut self, _: u64, desk: &mut Desk<'_>) {
-        self.line.completed(desk);
+        self.in_flight = false;
+        self.pump(desk);
     }
 
     fn is_settled(&self) -> bool {
-        self.line.is_idle()
+        !self.in_flight && self.waiting.is_empty()
     }
 }
 
@@ -175,15 +116,16 @@ impl Queued {
 
 impl Policy for Queued {
     fn nature(&self) -> Nature {
-        Nature::default()
+        Nature {
+            commits: false,
+            ..Nature::default()
+        }
     }
 
     fn freed(&mut self, ranges: &[Range<u64>], desk: &mut Desk<'_>) {
         self.outbox.add(ranges);
         desk.release(ranges);
-        if !std::mem::replace(&mut self.is_awake, true) {
-            desk.order(Order::WakeAt(desk.now + self.period));
-        }
+        desk.wake(&mut self.is_awake, desk.now + self.period);
     }
 
     fn allocated(&mut self, range: &Range<u64>) {

@@ -4,10 +4,11 @@ use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 use std::time::Duration;
 
-use pace::{Goal, Why, Work};
+use pace::{Goal, Work};
 
-use super::paced::{CANARY, Paced};
+use super::paced::{CANARY, Paced, Turn};
 use super::{Desk, Nature, Order, Policy};
+use crate::volume::pieces;
 
 /// Every `period` it discards what is free, block group by block group, one in flight. A group of
 /// which everything free was trimmed is left out until more is freed in it, as ext4 does.
@@ -86,12 +87,7 @@ impl Fstrim {
             let group = self.groups.pop_front()?;
             let range = group * self.group..(group + 1) * self.group;
             for part in desk.volume.free_within(&range) {
-                let mut start = part.start;
-                while start < part.end {
-                    let end = part.end.min(start + desk.limits.max_bytes);
-                    self.ranges.push_back(start..end);
-                    start = end;
-                }
+                self.ranges.extend(pieces(&part, desk.limits.max_bytes));
             }
         }
         self.ranges.pop_front()
@@ -101,32 +97,14 @@ impl Fstrim {
         if self.in_flight {
             return;
         }
-        let mut allow = u64::MAX;
-        if let Some(paced) = &mut self.paced {
-            if let Some(pause) = paced.warms_up(desk) {
+        let allow = match Paced::turn(&mut self.paced, desk, self.left) {
+            Turn::Sleep(pause) => {
                 self.wakes = Wakes::ForPacer;
-                desk.order(Order::WakeAt(desk.now + pause));
-                return;
+                return desk.order(Order::WakeAt(desk.now + pause));
             }
-            let advice = paced.ask(desk, self.left);
-            match advice.why {
-                Why::Done | Why::Refused => {
-                    self.paced = None;
-                    desk.order(Order::Canary(false));
-                }
-                _ if advice.commit => {
-                    desk.order(Order::Commit);
-                    return;
-                }
-                _ if advice.allow > 0 && self.left > 0 => allow = advice.allow,
-                _ => {
-                    let pause = advice.ask_again.max(Duration::from_micros(100));
-                    self.wakes = Wakes::ForPacer;
-                    desk.order(Order::WakeAt(desk.now + pause));
-                    return;
-                }
-            }
-        }
+            Turn::Commit => return,
+            Turn::Free(allow) => allow,
+        };
         let Some(mut range) = self.next_range(desk) else {
             self.left = 0;
             if self.paced.is_some() {
@@ -172,7 +150,6 @@ impl Fstrim {
 impl Policy for Fstrim {
     fn nature(&self) -> Nature {
         Nature {
-            commits: true,
             canary: self.goal.map(|_| CANARY),
             ..Nature::default()
         }
@@ -200,7 +177,7 @@ impl Policy for Fstrim {
     }
 
     fn committed(&mut self, desk: &mut Desk<'_>) {
-        self.look(desk);
+        Paced::look(&mut self.paced, desk);
         if self.is_trimming() {
             self.step(desk);
         }
@@ -208,12 +185,12 @@ impl Policy for Fstrim {
 
     fn discarded(&mut self, _: u64, desk: &mut Desk<'_>) {
         self.in_flight = false;
-        self.look(desk);
+        Paced::look(&mut self.paced, desk);
         self.step(desk);
     }
 
     fn woken(&mut self, desk: &mut Desk<'_>) {
-        self.look(desk);
+        Paced::look(&mut self.paced, desk);
         match std::mem::replace(&mut self.wakes, Wakes::Never) {
             Wakes::ForTrim => self.begin(desk),
             Wakes::ForPacer => self.step(desk),
@@ -223,13 +200,5 @@ impl Policy for Fstrim {
 
     fn is_settled(&self) -> bool {
         !self.is_trimming() && (self.dirty.is_empty() || !self.has_freed)
-    }
-}
-
-impl Fstrim {
-    fn look(&mut self, desk: &Desk<'_>) {
-        if let Some(paced) = &mut self.paced {
-            paced.look(desk);
-        }
     }
 }

@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::time::Duration;
 
-use pace::{Goal, Why, Work, Worth};
+use pace::{Goal, Work, Worth};
 use ssd::Time;
 
-use super::paced::{CANARY, Paced};
+use super::paced::{CANARY, Paced, Turn};
 use super::{Desk, Nature, Order, Policy};
 
 /// The pause between two looks. Space that was freed since the last but one is left alone.
@@ -183,10 +183,10 @@ impl Guard {
         while let Some(range) = self.queue.pop_front() {
             self.left = self.left.saturating_sub(range.end - range.start);
             let from = self.debt.range(..=range.start).next_back();
-            let owed = from.is_some_and(|(_, &(end, _))| end > range.start)
+            let pending = from.is_some_and(|(_, &(end, _))| end > range.start)
                 || self.debt.range(range.clone()).next().is_some();
             let free = desk.volume.free_within(&range).into_iter().next();
-            if let Some(mut free) = free.filter(|_| owed) {
+            if let Some(mut free) = free.filter(|_| pending) {
                 free.end = free.end.min(free.start + desk.limits.max_bytes);
                 return Some(free);
             }
@@ -198,33 +198,16 @@ impl Guard {
         if self.in_flight.is_some() {
             return;
         }
-        if let Some(paced) = &mut self.paced {
-            if let Some(pause) = paced.warms_up(desk) {
-                self.wake_in(pause, desk);
-                return;
-            }
-            let advice = paced.ask(desk, self.left);
-            match advice.why {
-                Why::Done | Why::Refused => {
-                    self.paced = None;
-                    desk.order(Order::Canary(false));
-                }
-                _ if advice.commit => {
-                    desk.order(Order::Commit);
-                    return;
-                }
-                _ if advice.allow > 0 && self.left > 0 => {}
-                _ => {
-                    self.wake_in(advice.ask_again.max(Duration::from_micros(100)), desk);
-                    return;
-                }
-            }
+        match Paced::turn(&mut self.paced, desk, self.left) {
+            Turn::Sleep(pause) => return desk.wake(&mut self.is_awake, desk.now + pause),
+            Turn::Commit => return,
+            Turn::Free(_) => {}
         }
         let Some(range) = self.next_range(desk) else {
             self.left = 0;
             match self.paced.is_some() {
                 true => self.step(desk),
-                false => self.wake_in(LOOK_EVERY, desk),
+                false => desk.wake(&mut self.is_awake, desk.now + LOOK_EVERY),
             }
             return;
         };
@@ -240,15 +223,9 @@ impl Guard {
         self.next += 1;
     }
 
-    fn wake_in(&mut self, pause: Duration, desk: &mut Desk<'_>) {
-        if !std::mem::replace(&mut self.is_awake, true) {
-            desk.order(Order::WakeAt(desk.now + pause));
-        }
-    }
-
     /// Nothing of a range is pending any more. Returns how many bytes were.
     fn forgive(&mut self, range: &Range<u64>) -> u64 {
-        let mut owed = 0;
+        let mut pending = 0;
         let before = self.debt.range(..range.start).next_back();
         let from = before
             .filter(|(_, (end, _))| *end > range.start)
@@ -257,7 +234,7 @@ impl Guard {
             .map(|(&start, &(end, since))| (start, end, since))
             .collect();
         for (start, end, since) in hit {
-            owed += end.min(range.end) - start.max(range.start);
+            pending += end.min(range.end) - start.max(range.start);
             self.debt.remove(&start);
             if start < range.start {
                 self.debt.insert(start, (range.start, since));
@@ -266,13 +243,7 @@ impl Guard {
                 self.debt.insert(range.end, (end, since));
             }
         }
-        owed
-    }
-
-    fn look(&mut self, desk: &Desk<'_>) {
-        if let Some(paced) = &mut self.paced {
-            paced.look(desk);
-        }
+        pending
     }
 
     fn go_on(&mut self, desk: &mut Desk<'_>) {
@@ -281,7 +252,7 @@ impl Guard {
             false => {
                 self.begin(desk);
                 if self.paced.is_none() && !self.debt.is_empty() {
-                    self.wake_in(LOOK_EVERY, desk);
+                    desk.wake(&mut self.is_awake, desk.now + LOOK_EVERY);
                 }
             }
         }
@@ -291,7 +262,6 @@ impl Guard {
 impl Policy for Guard {
     fn nature(&self) -> Nature {
         Nature {
-            commits: true,
             canary: Some(CANARY),
             ..Nature::default()
         }
@@ -303,7 +273,7 @@ impl Policy for Guard {
             self.debt.insert(range.start, (range.end, desk.now));
         }
         if self.paced.is_none() && self.in_flight.is_none() {
-            self.wake_in(LOOK_EVERY, desk);
+            desk.wake(&mut self.is_awake, desk.now + LOOK_EVERY);
         }
     }
 
@@ -312,7 +282,7 @@ impl Policy for Guard {
     }
 
     fn committed(&mut self, desk: &mut Desk<'_>) {
-        self.look(desk);
+        Paced::look(&mut self.paced, desk);
         if self.paced.is_some() {
             self.step(desk);
         }
@@ -326,13 +296,13 @@ impl Policy for Guard {
                 .learn(seen.ops - commands, bytes, seen.busy.saturating_sub(busy));
             self.forgive(&range);
         }
-        self.look(desk);
+        Paced::look(&mut self.paced, desk);
         self.step(desk);
     }
 
     fn woken(&mut self, desk: &mut Desk<'_>) {
         self.is_awake = false;
-        self.look(desk);
+        Paced::look(&mut self.paced, desk);
         self.go_on(desk);
     }
 

@@ -8,129 +8,98 @@ use record::DiscardSetting;
 use super::Policy;
 use super::adaptive::Adaptive;
 use super::btrfs::{BtrfsAsync, BtrfsSync};
-use super::ext4::{Ext4Online, GROUP};
+use super::ext4::Ext4Online;
 use super::f2fs::F2fs;
-use super::ffs::{Coalesce, FFS_BLOCK, PerBlock, Queued};
+use super::ffs::{InOrder, Queued};
 use super::fstrim::Fstrim;
 use super::guard::Guard;
 use super::none::None as NoDiscards;
 use super::xfs::XfsOnline;
-use crate::keys::{Key, blocks, duration, number, share, show_duration, size, span, truth};
+use crate::keys::{BLOCKS, DURATION, Pair, SHARE, SIZE, SPAN, TRUTH, settings};
 use crate::stack::Limits;
 use crate::volume::AllocatorKind;
 
-/// A kind of policy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum PolicyKind {
-    /// No discards.
-    None,
-    /// A discard for each block.
-    PerBlock,
-    /// A discard for each run of blocks that is long enough.
-    Coalesce,
-    /// Many ranges in a command; allocations cancel what waits.
-    Queued,
-    /// ext4 with `discard`.
-    Ext4Online,
-    /// XFS with `discard`.
-    XfsOnline,
-    /// btrfs with `discard=sync`.
-    BtrfsSync,
-    /// btrfs with `discard=async`.
-    BtrfsAsync,
-    /// f2fs with `discard`.
-    F2fs,
-    /// `fstrim` from time to time.
-    Fstrim,
-    /// `trimbench guard`.
-    Guard,
-    /// `trimbench rm` over ext4 with `discard`.
-    Adaptive,
+units::kinds! {
+    /// A kind of policy.
+    pub enum PolicyKind["policy"] {
+        /// No discards at all.
+        None = "none",
+        /// A discard for each block, before it is free (FFS, 2011).
+        PerBlock = "per-block",
+        /// A discard for each run of at least 96 KiB (FFS, 2011).
+        Coalesce = "coalesce",
+        /// Up to 64 ranges in a command; reuse cancels what waits.
+        Queued = "queued",
+        /// ext4 -o discard: each extent after the commit, one in flight.
+        Ext4Online = "ext4-online",
+        /// XFS -o discard: four in flight, then one.
+        XfsOnline = "xfs-online",
+        /// btrfs -o discard=sync: inside the commit.
+        BtrfsSync = "btrfs-sync",
+        /// btrfs -o discard=async: after 120 s, 64 MiB each, limited.
+        BtrfsAsync = "btrfs-async",
+        /// f2fs -o discard: eight in a round, while nothing else works.
+        F2fs = "f2fs",
+        /// No online discards, and fstrim from time to time.
+        Fstrim = "fstrim",
+        /// trimbench guard: what was freed, as pace allows.
+        Guard = "guard",
+        /// trimbench rm: pieces as pace allows, on ext4 -o discard.
+        Adaptive = "adaptive",
+    }
 }
 
-/// The parameters of all policies. Each kind uses a few.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Parameters {
-    pub(crate) block: u64,
-    pub(crate) at_least: u64,
-    pub(crate) ranges: u64,
-    pub(crate) range_bytes: u64,
-    pub(crate) collect: Duration,
-    pub(crate) depth: u64,
-    pub(crate) throttled_depth: u64,
-    pub(crate) throttle_after: Duration,
-    pub(crate) delay: Duration,
-    pub(crate) iops_limit: u64,
-    pub(crate) kbps_limit: u64,
-    pub(crate) piece: u64,
-    pub(crate) every: Duration,
-    pub(crate) paced: bool,
-    pub(crate) max_age: Duration,
-    pub(crate) min_run: Option<u64>,
-    pub(crate) slowdown: f64,
-    pub(crate) max_latency: Duration,
+settings! {
+    /// The parameters of all policies. Each kind uses a few.
+    pub struct Parameters[] {
+        /// Bytes in a block of the file system.
+        "block" block: u64 = BLOCKS, "32k";
+        /// Shorter ranges are never discarded.
+        "at-least" at_least: u64 = SIZE, "0; coalesce: 96k; f2fs: 64k";
+        /// Most ranges in a command.
+        "ranges" ranges: u64 = 1..=65_536, "64";
+        /// Most bytes in a range: 65,535 sectors, in whole blocks.
+        "range-bytes" range_bytes: u64 = BLOCKS, "32764k";
+        /// Freed space is collected for so long.
+        "collect" collect: Duration = DURATION, "1s";
+        /// Discards in flight on each drive.
+        "depth" depth: u64 = 1..=1024, "4";
+        /// The same, once reads wait.
+        "throttled-depth" throttled_depth: u64 = 1..=1024, "1";
+        /// When that begins: as 24 discards of 17.8 ms, by the log of 2024 of two T500 as RAID 0.
+        "throttle-after" throttle_after: Duration = DURATION, "430ms";
+        /// Freed space waits so long for reuse.
+        "delay" delay: Duration = DURATION, "2m";
+        /// Discards a second; 0: any.
+        "iops-limit" iops_limit: u64 = 0..=1_000_000, "1000";
+        /// KiB a second; 0: any.
+        "kbps-limit" kbps_limit: u64 = 0..=1 << 40, "0";
+        /// Most bytes in a discard.
+        "piece" piece: u64 = BLOCKS, "128M; btrfs-async: 64M";
+        /// Time from one fstrim to the next.
+        "every" every: Duration = SPAN, "1m";
+        /// Whether fstrim is paced as trimbench fstrim.
+        "paced" paced: bool = TRUTH, "false";
+        /// Guard trims faster what was freed longer ago.
+        "max-age" max_age: Duration = SPAN, "1h";
+        /// Shorter runs wait up to half of max-age; auto: by what trims cost.
+        "min-run" min_run: Option<u64> = MIN_RUN, "auto";
+        /// Share of the foreground that it may cost.
+        "slowdown" slowdown: f64 = SHARE, "10%";
+        /// Most latency that it may add; 0: any.
+        "max-latency" max_latency: Duration = DURATION, "0";
+    }
 }
+
+const MIN_RUN: Pair<Option<u64>> = Pair(
+    |text| match text {
+        "auto" => Ok(None),
+        _ => Ok(Some(units::parse_size(text)?)),
+    },
+    |run| run.map_or("auto".to_owned(), units::bytes_exact),
+);
 
 impl PolicyKind {
-    /// All of them, in the order in which they are listed.
-    pub const ALL: [PolicyKind; 12] = [
-        PolicyKind::None,
-        PolicyKind::PerBlock,
-        PolicyKind::Coalesce,
-        PolicyKind::Queued,
-        PolicyKind::Ext4Online,
-        PolicyKind::XfsOnline,
-        PolicyKind::BtrfsSync,
-        PolicyKind::BtrfsAsync,
-        PolicyKind::F2fs,
-        PolicyKind::Fstrim,
-        PolicyKind::Guard,
-        PolicyKind::Adaptive,
-    ];
-
-    /// Its name in options and files.
-    pub fn name(self) -> &'static str {
-        match self {
-            PolicyKind::None => "none",
-            PolicyKind::PerBlock => "per-block",
-            PolicyKind::Coalesce => "coalesce",
-            PolicyKind::Queued => "queued",
-            PolicyKind::Ext4Online => "ext4-online",
-            PolicyKind::XfsOnline => "xfs-online",
-            PolicyKind::BtrfsSync => "btrfs-sync",
-            PolicyKind::BtrfsAsync => "btrfs-async",
-            PolicyKind::F2fs => "f2fs",
-            PolicyKind::Fstrim => "fstrim",
-            PolicyKind::Guard => "guard",
-            PolicyKind::Adaptive => "adaptive",
-        }
-    }
-
-    /// A description in a line.
-    pub fn about(self) -> &'static str {
-        match self {
-            PolicyKind::None => "no discards at all",
-            PolicyKind::PerBlock => "a discard for each block, before it is free (FFS, 2011)",
-            PolicyKind::Coalesce => "a discard for each run of at least 96 KiB (FFS, 2011)",
-            PolicyKind::Queued => "up to 64 ranges in a command; reuse cancels what waits",
-            PolicyKind::Ext4Online => {
-                "ext4 -o discard: each extent after the commit, one in flight"
-            }
-            PolicyKind::XfsOnline => "XFS -o discard: four in flight, then one",
-            PolicyKind::BtrfsSync => "btrfs -o discard=sync: inside the commit",
-            PolicyKind::BtrfsAsync => "btrfs -o discard=async: after 120 s, 64 MiB each, limited",
-            PolicyKind::F2fs => "f2fs -o discard: eight in a round, while nothing else works",
-            PolicyKind::Fstrim => "no online discards, and fstrim from time to time",
-            PolicyKind::Guard => "trimbench guard: what was freed, as pace allows",
-            PolicyKind::Adaptive => "trimbench rm: pieces as pace allows, on ext4 -o discard",
-        }
-    }
-
-    /// The one of this name.
-    pub fn named(name: &str) -> Option<PolicyKind> {
-        PolicyKind::ALL.into_iter().find(|kind| kind.name() == name)
-    }
-
     /// The way in which its file system allocates by default.
     pub fn allocator(self) -> AllocatorKind {
         match self {
@@ -176,37 +145,7 @@ impl PolicyKind {
 
     /// Its usual parameters.
     pub fn usual(self) -> Parameters {
-        let piece = match self {
-            PolicyKind::BtrfsAsync => 64 << 20,
-            _ => GROUP,
-        };
-        let at_least = match self {
-            PolicyKind::Coalesce => 96 << 10,
-            PolicyKind::F2fs => 64 << 10,
-            _ => 0,
-        };
-        Parameters {
-            block: FFS_BLOCK,
-            at_least,
-            ranges: 64,
-            // 65,535 sectors, in whole blocks.
-            range_bytes: 65_535 * 512 / 4096 * 4096,
-            collect: Duration::from_secs(1),
-            depth: 4,
-            throttled_depth: 1,
-            // 24 discards of 17.8 ms, by the log of 2024 of two T500 as RAID 0.
-            throttle_after: Duration::from_millis(430),
-            delay: Duration::from_secs(120),
-            iops_limit: 1000,
-            kbps_limit: 0,
-            piece,
-            every: Duration::from_secs(60),
-            paced: false,
-            max_age: Duration::from_secs(3600),
-            min_run: None,
-            slowdown: Goal::default().slowdown,
-            max_latency: Duration::ZERO,
-        }
+        Parameters::usual(self.name())
     }
 
     /// A policy of this kind for a volume of so many bytes on drives with these limits.
@@ -217,8 +156,8 @@ impl PolicyKind {
         };
         match self {
             PolicyKind::None => Box::new(NoDiscards),
-            PolicyKind::PerBlock => Box::new(PerBlock::new(p.block)),
-            PolicyKind::Coalesce => Box::new(Coalesce::new(p.at_least)),
+            PolicyKind::PerBlock => Box::new(InOrder::new(p.block, 0)),
+            PolicyKind::Coalesce => Box::new(InOrder::new(limits.max_bytes, p.at_least)),
             PolicyKind::Queued => Box::new(Queued::new(
                 p.ranges as usize,
                 p.range_bytes,
@@ -252,49 +191,23 @@ impl PolicyKind {
     }
 }
 
-fn shown(value: impl ToString) -> String {
-    value.to_string()
-}
-
-/// Every parameter of a policy.
-pub(crate) const PARAMETERS: &[Key<Parameters>] = crate::keys::keys! { Parameters:
-    "block" block "bytes in a block of the file system": blocks, units::bytes_exact;
-    "at-least" at_least "shorter ranges are never discarded": size, units::bytes_exact;
-    "ranges" ranges "most ranges in a command": |t| number(t, 1, 65_536), shown;
-    "range-bytes" range_bytes "most bytes in a range": blocks, units::bytes_exact;
-    "collect" collect "freed space is collected for so long": duration, show_duration;
-    "depth" depth "discards in flight on each drive": |t| number(t, 1, 1024), shown;
-    "throttled-depth" throttled_depth "the same, once reads wait": |t| number(t, 1, 1024), shown;
-    "throttle-after" throttle_after "when that begins": duration, show_duration;
-    "delay" delay "freed space waits so long for reuse": duration, show_duration;
-    "iops-limit" iops_limit "discards a second; 0: any": |t| number(t, 0, 1_000_000), shown;
-    "kbps-limit" kbps_limit "KiB a second; 0: any": |t| number(t, 0, 1 << 40), shown;
-    "piece" piece "most bytes in a discard": blocks, units::bytes_exact;
-    "every" every "time from one fstrim to the next": span, show_duration;
-    "paced" paced "whether fstrim is paced as trimbench fstrim": truth, shown;
-    "max-age" max_age "guard trims faster what was freed longer ago": span, show_duration;
-    "min-run" min_run "shorter runs wait up to half of max-age; auto: by what trims cost": |t| match t { "auto" => Ok(None), _ => size(t).map(Some), }, |run: Option<u64>| run.map_or("auto".to_owned(), units::bytes_exact);
-    "slowdown" slowdown "share of the foreground that it may cost": share, units::percent_exact;
-    "max-latency" max_latency "most latency that it may add; 0: any": duration, show_duration;
-};
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn each_parameter_takes_what_it_shows_and_belongs_to_a_policy() {
-        for kind in PolicyKind::ALL {
+        let keys = || Parameters::KEYS.iter().map(|key| key.name);
+        for &kind in PolicyKind::ALL {
             let usual = kind.usual();
-            let mut again = usual.clone();
-            for key in PARAMETERS {
-                let text = (key.show)(&usual);
-                assert_eq!((key.set)(&mut again, &text), Ok(()), "{}", key.name);
+            let mut again = PolicyKind::None.usual();
+            for (key, text) in usual.shown() {
+                assert_eq!(again.set_own(key.name, &text), Ok(()), "{key:?}");
             }
             assert_eq!(again, usual);
-            assert_eq!(PolicyKind::named(kind.name()), Some(kind));
+            assert_eq!(usual.slowdown, Goal::default().slowdown);
             for name in kind.parameters() {
-                assert!(PARAMETERS.iter().any(|key| key.name == *name), "{name}");
+                assert!(keys().any(|key| key == *name), "{name}");
             }
         }
         let used = |name| {
@@ -302,6 +215,15 @@ mod tests {
                 .iter()
                 .any(|k| k.parameters().contains(&name))
         };
-        assert!(PARAMETERS.iter().all(|key| used(key.name)));
+        assert!(keys().all(used));
+    }
+
+    #[test]
+    fn a_policys_defaults_are_its_file_systems_units() {
+        let usual = PolicyKind::Ext4Online.usual();
+        assert_eq!((usual.piece, usual.block), (128 << 20, 32 << 10));
+        assert_eq!(PolicyKind::BtrfsAsync.usual().piece, 64 << 20);
+        assert_eq!(PolicyKind::F2fs.usual().at_least, 64 << 10);
+        assert_eq!(usual.range_bytes, 65_535 * 512 / 4096 * 4096);
     }
 }

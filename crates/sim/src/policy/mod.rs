@@ -22,7 +22,6 @@ mod outbox;
 mod paced;
 mod xfs;
 
-pub(crate) use kind::PARAMETERS;
 pub use kind::{Parameters, PolicyKind};
 
 /// The deeds that a policy asks for. They are done in order, when it has returned.
@@ -87,6 +86,13 @@ impl Desk<'_> {
         self.orders.push(order);
     }
 
+    /// Has the policy woken at a time, unless it is to be woken already.
+    pub fn wake(&mut self, is_awake: &mut bool, at: Time) {
+        if !std::mem::replace(is_awake, true) {
+            self.order(Order::WakeAt(at));
+        }
+    }
+
     /// Lets all of these be allocated.
     pub fn release(&mut self, ranges: &[Range<u64>]) {
         let each = ranges.iter().cloned().map(Order::Release);
@@ -95,7 +101,7 @@ impl Desk<'_> {
 }
 
 /// Properties of a policy that don't change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Nature {
     /// Freed space reaches the policy when the file system commits, and not at once.
     pub commits: bool,
@@ -107,13 +113,26 @@ pub struct Nature {
     pub canary: Option<Duration>,
 }
 
+impl Default for Nature {
+    fn default() -> Nature {
+        Nature {
+            commits: true,
+            deleter_waits: false,
+            commit_waits: false,
+            canary: None,
+        }
+    }
+}
+
 /// A way of discarding what a file system has freed.
 ///
 /// The engine calls it when space is freed and when its discards complete; its [`Desk`] takes its orders. It has
 /// no clock: a run in virtual time calls it, and the same calls give the same orders.
 pub trait Policy: Debug + Send {
-    /// Its fixed properties.
-    fn nature(&self) -> Nature;
+    /// Its fixed properties: those of a file system with commits, for which nobody waits.
+    fn nature(&self) -> Nature {
+        Nature::default()
+    }
 
     /// These bytes of removed files are to be freed. As a rule at once.
     fn remove(&mut self, ranges: Vec<Range<u64>>, desk: &mut Desk<'_>) {

@@ -2,20 +2,13 @@
 
 use std::ops::Range;
 
-use super::{Desk, Nature, Policy};
+use super::{Desk, Policy};
 
 /// A mount without `discard`: the drive never hears of what is free.
 #[derive(Debug, Default)]
 pub(super) struct None;
 
 impl Policy for None {
-    fn nature(&self) -> Nature {
-        Nature {
-            commits: true,
-            ..Nature::default()
-        }
-    }
-
     fn freed(&mut self, ranges: &[Range<u64>], desk: &mut Desk<'_>) {
         desk.release(ranges);
     }

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use pace::{Advice, Discards, Feedback, Flushes, Goal, Io, Others, Pacer, Space, Work};
+use pace::{Advice, Discards, Feedback, Flushes, Goal, Io, Others, Pacer, Space, Why, Work};
 
 use ssd::Time;
 
-use super::Desk;
+use super::{Desk, Order};
 
 /// A pacer and the canary's reads for it.
 #[derive(Debug)]
@@ -19,6 +19,17 @@ pub(super) struct Paced {
     began: Time,
     reads_before: u64,
     is_warm: bool,
+}
+
+/// The next step of paced work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// Ask again after this pause.
+    Sleep(Duration),
+    /// A commit was ordered: wait for it.
+    Commit,
+    /// Free so many bytes at most.
+    Free(u64),
 }
 
 /// The foreground is observed for so long before anything is freed, and for the longer time if it
@@ -45,8 +56,33 @@ impl Paced {
         })
     }
 
+    /// The next step now, with `left` bytes still to be freed. When the work is done, `slot`
+    /// becomes empty; without a pacer everything may be freed.
+    pub(super) fn turn(slot: &mut Option<Paced>, desk: &mut Desk<'_>, left: u64) -> Turn {
+        let Some(paced) = slot else {
+            return Turn::Free(u64::MAX);
+        };
+        if let Some(pause) = paced.warms_up(desk) {
+            return Turn::Sleep(pause);
+        }
+        let advice = paced.ask(desk, left);
+        match advice.why {
+            Why::Done | Why::Refused => {
+                *slot = None;
+                desk.order(Order::Canary(false));
+                Turn::Free(u64::MAX)
+            }
+            _ if advice.commit => {
+                desk.order(Order::Commit);
+                Turn::Commit
+            }
+            _ if advice.allow > 0 && left > 0 => Turn::Free(advice.allow),
+            _ => Turn::Sleep(advice.ask_again.max(Duration::from_micros(100))),
+        }
+    }
+
     /// How much longer the foreground is only observed; `None`: it was.
-    pub(super) fn warms_up(&mut self, desk: &Desk<'_>) -> Option<Duration> {
+    fn warms_up(&mut self, desk: &Desk<'_>) -> Option<Duration> {
         let elapsed = desk.now - self.began;
         let is_alone = desk.seen.reads.ops - self.reads_before < FOREGROUND_READS;
         self.is_warm |= elapsed >= BASELINE || elapsed >= WARM_UP && is_alone;
@@ -58,12 +94,14 @@ impl Paced {
     }
 
     /// Keeps what the canary read, for the next question.
-    pub(super) fn look(&mut self, desk: &Desk<'_>) {
-        self.canary.extend_from_slice(desk.seen.canary);
+    pub(super) fn look(slot: &mut Option<Paced>, desk: &Desk<'_>) {
+        if let Some(paced) = slot {
+            paced.canary.extend_from_slice(desk.seen.canary);
+        }
     }
 
     /// Asks for the next step; `left` bytes are still to be freed.
-    pub(super) fn ask(&mut self, desk: &Desk<'_>, left: u64) -> Advice {
+    fn ask(&mut self, desk: &Desk<'_>, left: u64) -> Advice {
         let seen = &desk.seen;
         // The kernel's statistics are in milliseconds.
         let in_ms = |busy: Duration| Duration::from_millis(busy.as_millis() as u64);

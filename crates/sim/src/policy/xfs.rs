@@ -6,7 +6,7 @@ use std::time::Duration;
 use ssd::Time;
 
 use super::outbox::{Outbox, Shape};
-use super::{Desk, Limits, Nature, Order, Policy};
+use super::{Desk, Limits, Order, Policy};
 
 /// Discards that are handed to the kernel at once: as many as there may ever be.
 const AT_ONCE: usize = 4096;
@@ -55,13 +55,6 @@ impl XfsOnline {
 }
 
 impl Policy for XfsOnline {
-    fn nature(&self) -> Nature {
-        Nature {
-            commits: true,
-            ..Nature::default()
-        }
-    }
-
     fn freed(&mut self, ranges: &[Range<u64>], desk: &mut Desk<'_>) {
         if self.began.is_none() {
             self.began = Some(desk.now);

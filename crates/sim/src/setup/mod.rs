@@ -1,23 +1,22 @@
 //! Everything that decides a run: drive, volume, policy, workload, foreground.
 
+use std::str::FromStr;
 use std::time::Duration;
 
 use ssd::Card;
+use ssd::flash::Geometry;
+use units::settings::SetError;
+use units::typed::nearest;
 
-use crate::policy::{Parameters, PolicyKind};
+use crate::keys::{BLOCKS, DURATION, Pair, RATE, SIZE, SPAN, settings};
 use crate::volume::AllocatorKind;
 use crate::workload::WorkloadKind;
 
-mod keys;
 mod policies;
 mod stacks;
-mod text;
 
-pub use keys::{SETTINGS, describe_policies};
-pub(crate) use policies::named;
 pub use policies::{Named, policies};
 pub use stacks::{STACKS, stack};
-pub use text::{Cells, Document};
 
 /// One or several drives of a kind, in stripes.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,162 +40,130 @@ impl Drives {
     }
 }
 
-/// A run's settings.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Setup {
-    /// The drives below the volume.
-    pub drives: Drives,
-    /// The policy.
-    pub policy: PolicyKind,
-    /// The policy's name in tables; its kind's name, as a rule.
-    pub policy_name: String,
-    /// Its parameters.
-    pub parameters: Parameters,
-    /// The workload.
-    pub workload: WorkloadKind,
-    /// The way of allocating; `None`: the policy's file system's.
-    pub allocator: Option<AllocatorKind>,
-    /// The volume's size in bytes; 0: twice what the workload has, and at least 16 GiB.
-    pub volume: u64,
-    /// Share of the volume that other files use.
-    pub fill: f64,
-    /// Bytes that the workload has.
-    pub size: u64,
-    /// Files that the workload has.
-    pub files: u64,
-    /// Lengths of the extents of the file to drop, in place of the allocator's.
-    pub extents: Vec<u64>,
-    /// The pause of a continuous workload.
-    pub pause: Duration,
-    /// How long a continuous workload runs, all phases together.
-    pub length: Duration,
-    /// Time before the deletion.
-    pub baseline: Duration,
-    /// Time after the last discard.
-    pub recovery: Duration,
-    /// The longest time that is waited for the last discard.
-    pub limit: Duration,
-    /// Reads in flight, each followed by the next.
-    pub readers: u32,
-    /// Reads a second at random times, whatever becomes of them.
-    pub reads_per_s: f64,
-    /// Writes of 4 KiB in flight.
-    pub writers: u32,
-    /// Programs that write 4 KiB and sync, again and again.
-    pub syncers: u32,
-    /// The readers' thread's time for each I/O.
-    pub per_io: Duration,
-    /// The kernel's time between two discards.
-    pub per_discard: Duration,
-    /// The deleter's time for each file.
-    pub per_file: Duration,
-    /// The time of a commit, beside its flush.
-    pub commit_time: Duration,
-    /// The file system commits after so long, if there is anything to commit.
-    pub commit_every: Duration,
-    /// A row of the record.
-    pub interval: Duration,
-    /// Decides all that is random.
-    pub seed: u64,
-    /// The drive's flash; none is modelled without.
-    pub flash: Option<ssd::flash::Geometry>,
+settings! {
+    /// A run's settings.
+    pub struct Setup[
+        /// The drives below the volume.
+        drives: Drives,
+        /// The policy with its parameters.
+        policy: Named,
+        /// The workload.
+        workload: WorkloadKind,
+        /// Lengths of the extents of the file to drop, in place of the allocator's.
+        extents: Vec<u64>,
+    ] {
+        /// Bytes that the workload has.
+        "size" size: u64 = BLOCKS, "16G; spill, log-purge: 2G; churn: 1G";
+        /// Files that the workload has.
+        "files" files: u64 = 1..=10_000_000, "1000; churn: 16384";
+        /// Bytes of the volume; 0: twice `size`, at least 16G.
+        "volume" volume: u64 = SIZE, "0";
+        /// Share of the volume that other files use.
+        "fill" fill: f64 = FILL, "0%";
+        /// Whose way of allocating: auto, ffs, ext4, xfs or btrfs.
+        "allocator" allocator: Option<AllocatorKind> = ALLOCATOR, "auto";
+        /// Reads of 4 KiB in flight (closed loop).
+        "readers" readers: u32 = 0..=4096, "8";
+        /// Reads a second at random times (open loop); 0: none.
+        "reads-per-s" reads_per_s: f64 = RATE, "0";
+        /// Writes of 4 KiB in flight.
+        "writers" writers: u32 = 0..=4096, "0";
+        /// Programs that write 4 KiB and sync.
+        "syncers" syncers: u32 = 0..=4096, "0";
+        /// Time before the deletion.
+        "baseline" baseline: Duration = DURATION, "2s";
+        /// Time after the last discard.
+        "recovery" recovery: Duration = DURATION, "2s";
+        /// Longest wait for the last discard.
+        "limit" limit: Duration = SPAN, "5m";
+        /// Time of a workload that goes on and on.
+        "length" length: Duration = SPAN, "1m";
+        /// Pause of such a workload.
+        "pause" pause: Duration = DURATION, "100ms";
+        /// A row of the record.
+        "interval" interval: Duration = SPAN, "100ms";
+        /// The host's time for each foreground I/O.
+        "per-io" per_io: Duration = DURATION, "10us";
+        /// The kernel's time between two discards.
+        "per-discard" per_discard: Duration = DURATION, "50us";
+        /// The deleter's time for each file.
+        "per-file" per_file: Duration = DURATION, "50us";
+        /// Time of a commit beside its flush.
+        "commit-time" commit_time: Duration = DURATION, "1ms";
+        /// Longest time from a deletion to its commit.
+        "commit-every" commit_every: Duration = SPAN, "5s";
+        /// Decides all that is random.
+        "seed" seed: u64 = 0..=u64::MAX, "1";
+        /// Flash behind the drive: off, or PAGE PAGES_IN_BLOCK SPARE% greedy|fifo.
+        "flash" flash: Option<Geometry> = FLASH, "off";
+    }
 }
 
-impl Setup {
-    /// The usual settings for a drive: 16 GiB in one file, beside 8 reads in flight.
-    pub fn new(drives: Drives, policy: PolicyKind, workload: WorkloadKind) -> Setup {
-        Setup {
-            drives,
-            policy,
-            policy_name: policy.name().to_owned(),
-            parameters: policy.usual(),
-            workload,
-            allocator: None,
-            volume: 0,
-            fill: 0.0,
-            size: match workload {
-                WorkloadKind::Spill | WorkloadKind::LogPurge => 2 << 30,
-                WorkloadKind::Churn => 1 << 30,
-                _ => 16 << 30,
-            },
-            files: match workload {
-                WorkloadKind::Churn => 16_384,
-                _ => 1_000,
-            },
-            extents: Vec::new(),
-            pause: Duration::from_millis(100),
-            length: Duration::from_secs(60),
-            baseline: Duration::from_secs(2),
-            recovery: Duration::from_secs(2),
-            limit: Duration::from_secs(300),
-            readers: 8,
-            reads_per_s: 0.0,
-            writers: 0,
-            syncers: 0,
-            per_io: Duration::from_micros(10),
-            per_discard: Duration::from_micros(50),
-            per_file: Duration::from_micros(50),
-            commit_time: Duration::from_millis(1),
-            commit_every: Duration::from_secs(5),
-            interval: Duration::from_millis(100),
-            seed: 1,
-            flash: None,
-        }
-    }
+const FILL: Pair<f64> = Pair(
+    |text| match units::parse_share(text)? {
+        share if share <= 0.95 => Ok(share),
+        _ => Err(format!("'{text}': give at most 95%")),
+    },
+    |&share| units::percent_exact(share),
+);
 
-    /// Changes the policy; its parameters become the usual ones.
-    pub fn set_policy(&mut self, named: &Named) {
-        self.policy = named.kind;
-        self.policy_name = named.name.clone();
-        self.parameters = named.parameters.clone();
+const ALLOCATOR: Pair<Option<AllocatorKind>> = Pair(
+    |text| match text {
+        "auto" => Ok(None),
+        _ => Ok(Some(AllocatorKind::from_str(text)?)),
+    },
+    |kind| kind.map_or("auto", AllocatorKind::name).to_owned(),
+);
+
+const FLASH: Pair<Option<Geometry>> = Pair(
+    |text| match text {
+        "off" => Ok(None),
+        _ => Geometry::from_str(text)
+            .map(Some)
+            .map_err(|e| e.to_string()),
+    },
+    |flash| flash.map_or("off".to_owned(), |flash| flash.to_string()),
+);
+
+impl Setup {
+    /// The usual settings for a drive, beside 8 reads in flight.
+    pub fn new(drives: Drives, policy: impl Into<Named>, workload: WorkloadKind) -> Setup {
+        Setup::usual(workload.name(), drives, policy.into(), workload, Vec::new())
     }
 
     /// Sets a setting, or a parameter of the policy, from text.
     ///
     /// # Errors
-    /// In words: if there is none of this name (with the nearest), or it doesn't take the value.
-    pub fn set(&mut self, name: &str, text: &str) -> Result<(), String> {
-        if let Some(key) = crate::keys::find(SETTINGS, name) {
-            return (key.set)(self, text);
+    /// If there is none of this name (with the nearest), or it doesn't take the value.
+    pub fn set(&mut self, name: &str, text: &str) -> Result<(), SetError> {
+        let known = || Setup::KEYS.iter().map(|key| key.name);
+        if known().any(|own| own == name) {
+            return self.set_own(name, text);
         }
-        let own = self.policy.parameters();
-        match crate::keys::find(crate::policy::PARAMETERS, name) {
-            Some(key) if own.contains(&name) => (key.set)(&mut self.parameters, text),
-            Some(_) => Err(format!("the policy {} has no '{name}'", self.policy.name())),
-            None => {
-                let names = SETTINGS.iter().map(|key| key.name);
-                let near = crate::keys::nearest(name, names.chain(own.iter().copied()));
-                let hint = units::typed::hint(&near);
-                Err(format!("there is no setting '{name}'{hint}"))
-            }
-        }
+        let set = self.policy.set(name, text);
+        set.map_err(|error| error.or(nearest(name, known())))
     }
 
-    /// All settings as JSON, as they are written in a grid.
-    pub fn describe(&self) -> serde_json::Value {
-        let mut settings = serde_json::Map::new();
-        let mut note = |name: &str, value: String| {
-            settings.insert(name.to_owned(), value.into());
-        };
-        note("profile", self.drives.name.clone());
-        note("policy", self.policy.name().to_owned());
-        note("workload", self.workload.name().to_owned());
-        for key in SETTINGS {
-            note(key.name, (key.show)(self));
-        }
-        for name in self.policy.parameters() {
-            if let Some(key) = crate::keys::find(crate::policy::PARAMETERS, name) {
-                note(key.name, (key.show)(&self.parameters));
-            }
-        }
-        serde_json::json!({ "simulated": settings })
+    /// All settings by their names, as they are written in a grid.
+    pub fn describe(&self) -> serde_json::Map<String, serde_json::Value> {
+        let own = [
+            ("profile", self.drives.name.clone()),
+            ("policy", self.policy.kind.name().to_owned()),
+            ("workload", self.workload.name().to_owned()),
+        ];
+        let keys = self.shown().chain(self.policy.parameters());
+        let all = own
+            .into_iter()
+            .chain(keys.map(|(key, text)| (key.name, text)));
+        all.map(|(name, text)| (name.to_owned(), text.into()))
+            .collect()
     }
 
     /// The way of allocating.
     pub fn allocator(&self) -> AllocatorKind {
         // Given extents are laid out as they are: btrfs has no tables between them.
         let usual = match self.extents.is_empty() {
-            true => self.policy.allocator(),
+            true => self.policy.kind.allocator(),
             false => AllocatorKind::Btrfs,
         };
         self.allocator.unwrap_or(usual)
@@ -211,5 +178,29 @@ impl Setup {
         };
         let stripe = self.drives.chunk.max(4096) * self.drives.cards.len().max(1) as u64;
         wanted.div_ceil(stripe).saturating_mul(stripe)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::PolicyKind;
+
+    #[test]
+    fn each_setting_takes_what_it_shows() {
+        let card = ssd::profiles::by_name("ideal").unwrap().clone();
+        let drives = Drives::single(card);
+        let mut setup = Setup::new(drives, PolicyKind::None, WorkloadKind::DropFile);
+        setup.reads_per_s = 100.0;
+        setup.fill = 0.25;
+        setup.flash = Some("16k 256 7% greedy".parse().unwrap());
+        let mut again = setup.clone();
+        for (key, text) in setup.shown() {
+            assert_eq!(again.set(key.name, &text), Ok(()), "{key:?} {text}");
+        }
+        assert_eq!(again, setup);
+        assert!(again.set("size", "5").is_err());
+        let error = again.set("raeders", "5").unwrap_err();
+        assert!(error.to_string().contains("did you mean 'readers'?"));
     }
 }

@@ -1,10 +1,12 @@
 //! Policies of one's own: a file with a `[[policy]]` for each.
 
-use units::typed::{Mistake, hint};
+use std::str::FromStr;
 
-use super::text::{Cells, Document};
-use crate::keys::nearest;
-use crate::policy::{PARAMETERS, Parameters, PolicyKind};
+use units::document::Document;
+use units::settings::{Key, SetError};
+use units::typed::{Mistake, nearest};
+
+use crate::policy::{Parameters, PolicyKind};
 
 /// A policy with its name and its parameters.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,80 +46,64 @@ impl From<PolicyKind> for Named {
 /// With line and column: if it isn't TOML, or has a wrong key or value.
 pub fn policies(text: &str) -> Result<Vec<Named>, Mistake> {
     let document = Document::parse(text)?;
-    document.only_sections(&["policy"])?;
-    if let Some(cells) = document.top()?.first() {
-        return Err(cells.unknown(["policy"].into_iter()));
-    }
     let mut all: Vec<Named> = Vec::new();
-    for (at, section) in document.sections("policy")? {
-        let kind = section.iter().find(|cells| cells.key == "kind");
-        let kind = kind.ok_or_else(|| Mistake::Value {
-            at,
-            key: "policy".to_owned(),
-            why: "it has no kind: add, for example, kind = \"queued\"".to_owned(),
-        })?;
-        let mut named = Named::from(kind_of(kind)?);
-        for cells in section.iter().filter(|cells| cells.key != "kind") {
-            named.set(cells)?;
+    for policies in document.items() {
+        if policies.key != "policy" {
+            return Err(policies.unknown(["policy"]));
         }
-        if all.iter().any(|other| other.name == named.name) {
-            return Err(Mistake::Value {
-                at,
-                key: "name".to_owned(),
-                why: format!("two policies are named '{}'", named.name),
-            });
+        for policy in policies.list() {
+            let items = policy.items()?;
+            let kind = items
+                .iter()
+                .find(|item| item.key == "kind")
+                .ok_or_else(|| {
+                    policy.mistake("it has no kind: add, for example, kind = \"queued\"")
+                })?;
+            let mut named = Named::from(kind.read(PolicyKind::from_str)?);
+            for item in &items {
+                match item.key {
+                    "kind" => {}
+                    "name" => named.name = item.read(table_name)?,
+                    _ => item.set(|key, text| {
+                        let set = named.set(key, text);
+                        set.map_err(|error| error.or(nearest(key, ["name", "kind"])))
+                    })?,
+                }
+            }
+            if all.iter().any(|other| other.name == named.name) {
+                let why = format!("two policies are named '{}': add name = …", named.name);
+                return Err(policy.mistake(why));
+            }
+            all.push(named);
         }
-        all.push(named);
     }
     Ok(all)
 }
 
-/// The kind that a cell names.
-fn kind_of(cells: &Cells) -> Result<PolicyKind, Mistake> {
-    let (at, text) = cells.single()?;
-    named(text).map_err(|why| Mistake::Value {
-        at,
-        key: cells.key.clone(),
-        why,
-    })
-}
-
-/// The kind of this name; the error names the one that may have been meant.
-pub(crate) fn named(text: &str) -> Result<PolicyKind, String> {
-    PolicyKind::named(text).ok_or_else(|| {
-        let near = nearest(text, PolicyKind::ALL.iter().map(|kind| kind.name()));
-        format!("there is no policy '{text}'{}", hint(&near))
-    })
-}
-
 impl Named {
-    fn set(&mut self, cells: &Cells) -> Result<(), Mistake> {
-        let (at, text) = cells.single()?;
-        if cells.key == "name" {
-            if text.is_empty() || text.len() > 40 || text.chars().any(char::is_control) {
-                return Err(cells.bad("give 1 to 40 printable characters".to_owned()));
-            }
-            self.name = text.to_owned();
-            return Ok(());
-        }
-        self.set_parameter(cells, at, text)
+    /// The parameters that its kind uses, each with the text of its value.
+    pub fn parameters(&self) -> impl Iterator<Item = (&'static Key, String)> {
+        let own = self.kind.parameters();
+        let all = self.parameters.shown();
+        all.filter(|(key, _)| own.contains(&key.name))
     }
 
     /// Sets a parameter that its kind uses.
-    pub(crate) fn set_parameter(
-        &mut self,
-        cells: &Cells,
-        at: units::typed::Place,
-        text: &str,
-    ) -> Result<(), Mistake> {
+    pub(crate) fn set(&mut self, name: &str, text: &str) -> Result<(), SetError> {
         let own = self.kind.parameters();
-        if !own.contains(&cells.key.as_str()) {
-            if crate::keys::find(PARAMETERS, &cells.key).is_some() {
-                let kind = self.kind.name();
-                return Err(cells.bad(format!("{kind} has no such parameter")));
-            }
-            return Err(cells.unknown(own.iter().copied().chain(["name", "kind"])));
+        if own.contains(&name) {
+            return self.parameters.set_own(name, text);
         }
-        cells.set(PARAMETERS, &mut self.parameters, at, text)
+        Err(match Parameters::KEYS.iter().any(|key| key.name == name) {
+            true => format!("the policy {} has no '{name}'", self.kind.name()).into(),
+            false => SetError::Unknown(nearest(name, own.iter().copied())),
+        })
+    }
+}
+
+fn table_name(text: &str) -> Result<String, &'static str> {
+    match text.is_empty() || text.len() > 40 || text.chars().any(char::is_control) {
+        true => Err("give 1 to 40 printable characters"),
+        false => Ok(text.to_owned()),
     }
 }

@@ -1,11 +1,11 @@
 //! Several drives as one volume: `stacks/*.toml`.
 
 use ssd::Card;
+use units::document::Document;
 use units::typed::Mistake;
 
 use super::Drives;
-use super::text::{Cells, Document};
-use crate::keys::{blocks, number};
+use crate::keys::blocks;
 
 /// Every shipped stack: its name and its text.
 pub const STACKS: &[(&str, &str)] = &[(
@@ -26,53 +26,32 @@ const KEYS: [&str; 6] = ["name", "about", "profile", "drives", "chunk", "set"];
 /// With line and column: if it isn't TOML, or has a wrong key or value.
 pub fn stack(text: &str, card: impl Fn(&str) -> Result<Card, String>) -> Result<Drives, Mistake> {
     let document = Document::parse(text)?;
-    document.only_sections(&[])?;
     let mut drives = Drives {
         name: "stack".to_owned(),
         cards: Vec::new(),
         chunk: 512 << 10,
     };
     let (mut count, mut one, mut changes) = (2, None, Vec::new());
-    let top = document.top()?;
-    for cells in &top {
-        if cells.key == "set" {
-            changes.extend(cells.values.iter());
-            continue;
-        }
-        let (at, value) = cells.single()?;
-        let bad = |why| Mistake::Value {
-            at,
-            key: cells.key.clone(),
-            why,
-        };
-        match cells.key.as_str() {
-            "name" => drives.name = value.to_owned(),
-            "about" => {}
-            "profile" => one = Some(card(value).map_err(bad)?),
-            "drives" => count = number(value, 1, 64).map_err(bad)?,
-            "chunk" => drives.chunk = blocks(value).map_err(bad)?,
-            _ => return Err(cells.unknown(KEYS.into_iter())),
+    for item in document.items() {
+        match item.key {
+            "name" => drives.name = item.text()?,
+            "about" => drop(item.text()?),
+            "profile" => one = Some(item.read(&card)?),
+            "drives" => count = item.read(|text| units::parse_whole(text, 1..=64))?,
+            "chunk" => drives.chunk = item.read(blocks)?,
+            "set" => changes = item.list(),
+            _ => return Err(item.unknown(KEYS)),
         }
     }
-    let mut one = one.ok_or_else(|| missing(top.first()))?;
-    for (at, change) in changes {
-        one = one.with(change).map_err(|error| Mistake::Value {
-            at: *at,
-            key: "set".to_owned(),
-            why: error.to_string(),
-        })?;
+    let mut one = one.ok_or(Mistake::Missing {
+        key: "profile",
+        about: "the card of its drives, for example profile = \"ideal\"",
+    })?;
+    for change in changes {
+        one = change.read(|text| one.with(text))?;
     }
-    drives.cards = vec![one; count as usize];
+    drives.cards = vec![one; count];
     Ok(drives)
-}
-
-fn missing(first: Option<&Cells>) -> Mistake {
-    Mistake::Value {
-        at: first.map_or_else(|| units::typed::Place::of("", 0), |cells| cells.at),
-        key: "profile".to_owned(),
-        why: "a stack needs the card of its drives: add, for example, profile = \"ideal\""
-            .to_owned(),
-    }
 }
 
 #[cfg(test)]
@@ -103,6 +82,6 @@ mod tests {
         );
         let said = wrong("profile = \"ideal\"\nset = [\"read.latncy=1us\"]\n");
         assert!(said.starts_with("line 2, column 8: 'set'"), "{said}");
-        assert!(wrong("drives = 2").contains("add, for example"));
+        assert!(wrong("drives = 2").contains("there is no 'profile': add it"));
     }
 }

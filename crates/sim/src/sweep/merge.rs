@@ -11,50 +11,27 @@ pub struct Resumed {
     pub bytes: usize,
 }
 
-/// Why lines don't belong together.
+/// Why lines don't belong together. Lines count from 1, cells from 0.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MergeError {
-    /// It isn't a line of a sweep.
-    #[error("line {line}: not a line of a sweep")]
-    NotALine {
-        /// From 1.
-        line: usize,
-    },
-    /// It is of another grid or another version.
-    #[error("line {line}: it is of another grid ({found}, not {expected})")]
-    OtherGrid {
-        /// From 1.
-        line: usize,
-        /// The grid it is of.
-        found: String,
-        /// The one expected.
-        expected: String,
-    },
-    /// A cell of another shard.
-    #[error("line {line}: cell {cell} is not the next one of this shard: give another file")]
-    OtherCell {
-        /// From 1.
-        line: usize,
-        /// The cell.
-        cell: usize,
-    },
+    /// A line is none of a sweep.
+    #[error("line {0}: not a line of a sweep")]
+    NotALine(usize),
+    /// A line is of another grid or another version; the one that it is of, and the expected one.
+    #[error("line {0}: it is of another grid ({1}, not {2})")]
+    OtherGrid(usize, String, String),
+    /// A line has a cell of another shard.
+    #[error("line {0}: cell {1} is not the next one of this shard: give another file")]
+    OtherCell(usize, usize),
     /// No file has a line.
     #[error("no file has a line: run the shards first")]
     Nothing,
-    /// The same cell twice.
-    #[error("cell {cell} is there twice: a shard was given twice")]
-    Twice {
-        /// The cell.
-        cell: usize,
-    },
-    /// A cell that no shard has.
-    #[error("cell {cell} of {of} is missing: run its shard to the end")]
-    Missing {
-        /// The cell.
-        cell: usize,
-        /// How many there are.
-        of: usize,
-    },
+    /// A cell is there twice.
+    #[error("cell {0} is there twice: a shard was given twice")]
+    Twice(usize),
+    /// No shard has a cell, of so many.
+    #[error("cell {0} of {1} is missing: run its shard to the end")]
+    Missing(usize, usize),
 }
 
 /// Finds the finished part of a shard's file.
@@ -71,10 +48,7 @@ pub fn resume(text: &str, grid: &Grid, shard: Shard) -> Result<Resumed, MergeErr
         let name = name(line, at + 1)?;
         same_grid(&name, grid.fingerprint(), at + 1)?;
         if cells.get(at) != Some(&name.cell) {
-            return Err(MergeError::OtherCell {
-                line: at + 1,
-                cell: name.cell,
-            });
+            return Err(MergeError::OtherCell(at + 1, name.cell));
         }
         resumed.lines += 1;
         resumed.bytes += line.len();
@@ -85,17 +59,16 @@ pub fn resume(text: &str, grid: &Grid, shard: Shard) -> Result<Resumed, MergeErr
 fn name(line: &str, at: usize) -> Result<CellName, MergeError> {
     let name: Option<CellName> = serde_json::from_str(line).ok();
     name.filter(|name| name.schema == SWEEP_SCHEMA)
-        .ok_or(MergeError::NotALine { line: at })
+        .ok_or(MergeError::NotALine(at))
 }
 
 fn same_grid(name: &CellName, expected: &str, line: usize) -> Result<(), MergeError> {
     match name.grid == expected {
         true => Ok(()),
-        false => Err(MergeError::OtherGrid {
-            line,
-            found: name.grid.clone(),
-            expected: expected.to_owned(),
-        }),
+        false => {
+            let (found, expected) = (name.grid.clone(), expected.to_owned());
+            Err(MergeError::OtherGrid(line, found, expected))
+        }
     }
 }
 
@@ -120,20 +93,17 @@ impl Merger {
         for (at, line) in text.split_inclusive('\n').enumerate() {
             let name = name(line, at + 1)?;
             if !line.ends_with('\n') {
-                return Err(MergeError::NotALine { line: at + 1 });
+                return Err(MergeError::NotALine(at + 1));
             }
             let grid = self.grid.get_or_insert_with(|| name.grid.clone()).clone();
             same_grid(&name, &grid, at + 1)?;
             if self.lines.is_empty() {
                 self.lines.resize(name.of.min(super::MOST_CELLS), None);
             }
-            let of = self.lines.len();
-            let slot = self.lines.get_mut(name.cell).ok_or(MergeError::OtherCell {
-                line: at + 1,
-                cell: name.cell.max(of),
-            })?;
+            let other = MergeError::OtherCell(at + 1, name.cell);
+            let slot = self.lines.get_mut(name.cell).ok_or(other)?;
             if slot.is_some() {
-                return Err(MergeError::Twice { cell: name.cell });
+                return Err(MergeError::Twice(name.cell));
             }
             *slot = Some(line.to_owned());
         }
@@ -151,7 +121,7 @@ impl Merger {
         }
         let mut text = String::new();
         for (cell, line) in self.lines.into_iter().enumerate() {
-            text += &line.ok_or(MergeError::Missing { cell, of })?;
+            text += &line.ok_or(MergeError::Missing(cell, of))?;
         }
         Ok(text)
     }
@@ -167,7 +137,8 @@ mod tests {
         baseline = \"10ms\"\nrecovery = \"10ms\"\n";
 
     fn grid() -> Grid {
-        Grid::parse(GRID, |name| super::super::shipped(name).map(Drives::single)).unwrap()
+        let card = |name: &str| ssd::profiles::by_name(name).cloned();
+        Grid::parse(GRID, |name| Ok(Drives::single(card(name).unwrap()))).unwrap()
     }
 
     fn lines(grid: &Grid, shard: Shard) -> String {
@@ -193,11 +164,11 @@ mod tests {
             merger.add(part).unwrap();
         }
         let twice = merger.add(&parts[1]).unwrap_err();
-        assert!(matches!(twice, MergeError::Twice { .. }), "{twice}");
+        assert!(matches!(twice, MergeError::Twice(_)), "{twice}");
         assert_eq!(merger.finish().unwrap(), whole);
         let mut merger = Merger::new();
         merger.add(&parts[0]).unwrap();
-        assert_eq!(merger.finish(), Err(MergeError::Missing { cell: 1, of: 6 }));
+        assert_eq!(merger.finish(), Err(MergeError::Missing(1, 6)));
         let mut merger = Merger::new();
         merger.add("").unwrap();
         assert_eq!(merger.finish(), Err(MergeError::Nothing));
@@ -216,7 +187,7 @@ mod tests {
             assert!(text[..resumed.bytes].ends_with('\n'));
         }
         let other = resume(&text, &grid, Shard::WHOLE).unwrap_err();
-        assert!(matches!(other, MergeError::OtherCell { .. }), "{other}");
+        assert!(matches!(other, MergeError::OtherCell(..)), "{other}");
         assert!(resume("{}\n", &grid, shard).is_err());
     }
 }

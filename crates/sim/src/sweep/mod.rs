@@ -1,19 +1,22 @@
 //! Many runs: every combination of a grid's values, one line of JSON for each.
 //!
-//! A grid is TOML: `profile`, `policy`, `workload`, any [setting](crate::SETTINGS) and any
+//! A grid is TOML: `profile`, `policy`, `workload`, any [setting](crate::Setup::KEYS) and any
 //! parameter of a policy, each with a value or a list of values. The cells are all combinations, in
 //! the order of the text; a parameter counts only for policies that have it. A sweep's output
 //! depends on nothing but the grid, so the lines of several shards, put in order, are those of one
 //! run.
 
+use std::str::FromStr;
+
 use serde::{Deserialize, Serialize};
-use ssd::Card;
-use units::typed::{Mistake, Place, hint};
+use units::document::Document;
+use units::settings::SetError;
+use units::typed::{Mistake, Place, nearest};
 
 use crate::engine::{SimError, run};
 use crate::outcome::Figures;
-use crate::policy::{PARAMETERS, PolicyKind};
-use crate::setup::{Document, Drives, Named, SETTINGS, Setup};
+use crate::policy::{Parameters, PolicyKind};
+use crate::setup::{Drives, Setup};
 use crate::workload::WorkloadKind;
 
 mod merge;
@@ -40,7 +43,7 @@ pub struct Grid {
 #[derive(Debug, Clone)]
 struct Axis {
     key: String,
-    values: Vec<(Place, String)>,
+    values: Vec<String>,
 }
 
 /// A line of a sweep's output.
@@ -60,12 +63,8 @@ struct CellLine<'c> {
 /// The settings that a line may have, in order; those of policies come last, and each policy has
 /// only some of them.
 pub fn settings() -> impl Iterator<Item = &'static str> {
-    let known = SETTINGS.iter().map(|key| key.name);
-    let own = PARAMETERS.iter().map(|key| key.name);
-    ["profile", "policy", "workload"]
-        .into_iter()
-        .chain(known)
-        .chain(own)
+    let keys = Setup::KEYS.iter().chain(Parameters::KEYS);
+    NAMES.into_iter().chain(keys.map(|key| key.name))
 }
 
 /// The part of a line that names its cell.
@@ -88,62 +87,38 @@ impl Grid {
         drives: impl Fn(&str) -> Result<Drives, String>,
     ) -> Result<Grid, Mistake> {
         let document = Document::parse(text)?;
-        document.only_sections(&[])?;
-        let mut axes = Vec::new();
-        for cells in document.top()? {
-            if !settings().any(|name| name == cells.key) {
-                return Err(cells.unknown(settings()));
-            }
-            if cells.values.is_empty() {
-                return Err(cells.bad("give at least one value".to_owned()));
-            }
-            axes.push(Axis {
-                key: cells.key,
-                values: cells.values,
-            });
-        }
-        let at = |key: &str| axes.iter().position(|axis| axis.key == key);
-        let Some(profiles) = at("profile") else {
-            return Err(missing("profile", "profile = \"crucial-t500-2tb\""));
-        };
-        let mut found = Vec::new();
-        for (at, name) in &axes[profiles].values {
-            found.push(drives(name).map_err(|why| value(*at, "profile", why))?);
-        }
         let mut grid = Grid {
-            fingerprint: fingerprint(&axes),
+            axes: Vec::new(),
             cells: Vec::new(),
-            drives: found,
-            axes,
+            fingerprint: String::new(),
+            drives: Vec::new(),
         };
-        grid.check_values()?;
-        grid.fill()?;
-        Ok(grid)
-    }
-
-    /// Each value once by itself.
-    fn check_values(&self) -> Result<(), Mistake> {
-        let card: Option<&Drives> = self.drives.first();
-        let Some(drives) = card else { return Ok(()) };
-        for axis in &self.axes {
-            for (at, text) in &axis.values {
-                let bad = |why| value(*at, &axis.key, why);
-                match axis.key.as_str() {
-                    "profile" => {}
-                    "policy" => drop(crate::setup::named(text).map_err(bad)?),
-                    "workload" => drop(workload(text).map_err(bad)?),
-                    key => {
-                        let kind = PolicyKind::ALL
-                            .into_iter()
-                            .find(|kind| kind.parameters().contains(&key));
-                        let kind = kind.unwrap_or(PolicyKind::None);
-                        let mut setup = Setup::new(drives.clone(), kind, WorkloadKind::DropFile);
-                        setup.set(key, text).map_err(bad)?;
-                    }
+        for item in document.items() {
+            let mut values = Vec::new();
+            for value in item.list() {
+                values.push(value.text()?);
+                match value.key {
+                    "profile" => grid.drives.push(value.read(&drives)?),
+                    "policy" => drop(value.read(PolicyKind::from_str)?),
+                    "workload" => drop(value.read(WorkloadKind::from_str)?),
+                    _ => value.set(check)?,
                 }
             }
+            if values.is_empty() {
+                return Err(item.mistake("give at least one value"));
+            }
+            let key = item.key.to_owned();
+            grid.axes.push(Axis { key, values });
         }
-        Ok(())
+        if grid.drives.is_empty() {
+            return Err(Mistake::Missing {
+                key: "profile",
+                about: "the drives, for example profile = \"crucial-t500-2tb\"",
+            });
+        }
+        grid.fingerprint = fingerprint(&grid.axes);
+        grid.fill()?;
+        Ok(grid)
     }
 
     /// All combinations; of those that differ only in a parameter that their policy hasn't, the
@@ -152,10 +127,9 @@ impl Grid {
         let count = self.axes.iter().map(|axis| axis.values.len());
         let all = count.fold(1_usize, |all, n| all.saturating_mul(n));
         if all > MOST_CELLS {
-            return Err(Mistake::Value {
-                at: Place::of("", 0),
-                key: "profile".to_owned(),
-                why: format!("the grid has {all} cells: at most {MOST_CELLS} are taken"),
+            return Err(Mistake::Syntax {
+                at: Place { line: 1, column: 1 },
+                why: format!("the grid has {all} cells: give at most {MOST_CELLS}"),
             });
         }
         for index in 0..all {
@@ -180,13 +154,12 @@ impl Grid {
 
     fn text(&self, cell: &[u32], key: &str) -> Option<&str> {
         let at = self.axes.iter().position(|axis| axis.key == key)?;
-        let (_, text) = self.axes[at].values.get(cell[at] as usize)?;
-        Some(text)
+        Some(self.axes[at].values.get(cell[at] as usize)?)
     }
 
     fn policy(&self, cell: &[u32]) -> PolicyKind {
         let name = self.text(cell, "policy").unwrap_or("ext4-online");
-        PolicyKind::named(name).unwrap_or(PolicyKind::Ext4Online)
+        name.parse().unwrap_or(PolicyKind::Ext4Online)
     }
 
     /// How many cells there are.
@@ -209,15 +182,15 @@ impl Grid {
         let profile = self.axes.iter().position(|axis| axis.key == "profile");
         let drives = profile.and_then(|at| self.drives.get(cell[at] as usize));
         let drives = drives.ok_or("the grid has no profile")?;
-        let named = workload(self.text(cell, "workload").unwrap_or("drop-file"))?;
+        let workload = self.text(cell, "workload").unwrap_or("drop-file").parse()?;
         let kind = self.policy(cell);
-        let mut setup = Setup::new(drives.clone(), kind, named);
-        setup.set_policy(&Named::from(kind));
+        let mut setup = Setup::new(drives.clone(), kind, workload);
         for (axis, &value) in self.axes.iter().zip(cell) {
             let key = axis.key.as_str();
-            let own = is_setting(key) && !["profile", "policy", "workload"].contains(&key);
+            let own = is_setting(key) && !NAMES.contains(&key);
             if own || kind.parameters().contains(&key) {
-                setup.set(key, &axis.values[value as usize].1)?;
+                let set = setup.set(key, &axis.values[value as usize]);
+                set.map_err(|why| format!("{key}: {why}"))?;
             }
         }
         Ok(setup)
@@ -229,13 +202,7 @@ impl Grid {
         let cell = self.cells.get(index).unwrap_or(&empty);
         let setup = self.setup(cell);
         let settings = match &setup {
-            Ok(setup) => match setup.describe() {
-                serde_json::Value::Object(mut all) => match all.remove("simulated") {
-                    Some(serde_json::Value::Object(settings)) => settings,
-                    _ => serde_json::Map::new(),
-                },
-                _ => serde_json::Map::new(),
-            },
+            Ok(setup) => setup.describe(),
             Err(_) => serde_json::Map::new(),
         };
         let result = setup.and_then(|setup| run(&setup).map_err(|e: SimError| e.to_string()));
@@ -257,32 +224,25 @@ impl Grid {
     }
 }
 
+/// The keys of a grid that aren't settings.
+const NAMES: [&str; 3] = ["profile", "policy", "workload"];
+
 fn is_setting(key: &str) -> bool {
-    ["profile", "policy", "workload"].contains(&key) || SETTINGS.iter().any(|own| own.name == key)
+    NAMES.contains(&key) || Setup::KEYS.iter().any(|own| own.name == key)
 }
 
-fn value(at: Place, key: &str, why: String) -> Mistake {
-    Mistake::Value {
-        at,
-        key: key.to_owned(),
-        why,
-    }
-}
-
-fn missing(key: &str, example: &str) -> Mistake {
-    value(
-        Place::of("", 0),
-        key,
-        format!("a grid needs it: add, for example, {example}"),
-    )
-}
-
-/// The workload of this name; the error names the one that may have been meant.
-pub fn workload(name: &str) -> Result<WorkloadKind, String> {
-    WorkloadKind::named(name).ok_or_else(|| {
-        let near = crate::keys::nearest(name, WorkloadKind::ALL.iter().map(|kind| kind.name()));
-        format!("there is no workload '{name}'{}", hint(&near))
-    })
+/// Checks a value of a setting, or of a parameter of whichever policy has it.
+fn check(key: &str, text: &str) -> Result<(), SetError> {
+    let drives = Drives {
+        name: String::new(),
+        cards: Vec::new(),
+        chunk: 0,
+    };
+    let mut kinds = PolicyKind::ALL.iter();
+    let kind = kinds.find(|kind| kind.parameters().contains(&key));
+    let kind = *kind.unwrap_or(&PolicyKind::None);
+    let set = Setup::new(drives, kind, WorkloadKind::DropFile).set(key, text);
+    set.map_err(|error| error.or(nearest(key, settings())))
 }
 
 /// FNV-1a (64 bits) over keys, values and this program's version, in hexadecimal digits.
@@ -296,19 +256,8 @@ fn fingerprint(axes: &[Axis]) -> String {
     add(env!("CARGO_PKG_VERSION"));
     for axis in axes {
         add(&axis.key);
-        axis.values.iter().for_each(|(_, value)| add(value));
+        axis.values.iter().for_each(|value| add(value));
         add("");
     }
     format!("{hash:016x}")
-}
-
-/// The cards that are shipped, by their whole names.
-pub fn shipped(name: &str) -> Result<Card, String> {
-    ssd::profiles::by_name(name).cloned().ok_or_else(|| {
-        let names = ssd::profiles::all().iter().map(Card::name);
-        format!(
-            "there is no profile '{name}'{}",
-            hint(&crate::keys::nearest(name, names))
-        )
-    })
 }

@@ -10,46 +10,24 @@ use extents::BlockSet;
 
 use super::{BLOCK, FileId};
 
-/// Whose way of allocating.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum AllocatorKind {
-    /// Cylinder groups of 64 MiB; a file leaves its group after 16 MiB (`maxbpg`), and takes the
-    /// lowest free blocks, so that freed ones are soon used again.
-    Ffs,
-    /// Block groups of 128 MiB with tables at their start. Data goes on behind the file's last
-    /// block, else into the next group with a free range that is long enough.
-    Ext4,
-    /// Four allocation groups; each file begins in the next one and takes the longest free range
-    /// there.
-    Xfs,
-    /// Chunks of 1 GiB; everything is new, behind the last allocation, and goes round.
-    Btrfs,
+units::kinds! {
+    /// A way of allocating, by the file system that has it.
+    pub enum AllocatorKind["way of allocating"] {
+        /// Cylinder groups of 64 MiB; a file leaves its group after 16 MiB (`maxbpg`), and takes
+        /// the lowest free blocks, so that freed ones are soon used again.
+        Ffs = "ffs",
+        /// Block groups of 128 MiB with tables at their start. Data goes on behind the file's last
+        /// block, else into the next group with a free range that is long enough.
+        Ext4 = "ext4",
+        /// Four allocation groups; each file begins in the next one and takes the longest free
+        /// range there.
+        Xfs = "xfs",
+        /// Chunks of 1 GiB; everything is new, behind the last allocation, and goes round.
+        Btrfs = "btrfs",
+    }
 }
 
 impl AllocatorKind {
-    /// All of them.
-    pub const ALL: [AllocatorKind; 4] = [
-        AllocatorKind::Ffs,
-        AllocatorKind::Ext4,
-        AllocatorKind::Xfs,
-        AllocatorKind::Btrfs,
-    ];
-
-    /// Its name in options and files.
-    pub fn name(self) -> &'static str {
-        match self {
-            AllocatorKind::Ffs => "ffs",
-            AllocatorKind::Ext4 => "ext4",
-            AllocatorKind::Xfs => "xfs",
-            AllocatorKind::Btrfs => "btrfs",
-        }
-    }
-
-    /// The one of this name.
-    pub fn named(name: &str) -> Option<AllocatorKind> {
-        AllocatorKind::ALL.into_iter().find(|k| k.name() == name)
-    }
-
     /// Blocks in a group, of a volume with so many.
     fn group(self, blocks: u64) -> u64 {
         match self {

@@ -12,6 +12,13 @@ use allocator::Layout;
 /// The unit of everything here, in bytes.
 pub(crate) const BLOCK: u64 = 4096;
 
+/// A range in pieces of so many bytes.
+pub(crate) fn pieces(range: &Range<u64>, piece: u64) -> impl Iterator<Item = Range<u64>> {
+    let end = range.end;
+    let starts = range.clone().step_by(piece as usize);
+    starts.map(move |start| start..end.min(start.saturating_add(piece)))
+}
+
 /// A file's number.
 pub(crate) type FileId = usize;
 
@@ -200,7 +207,7 @@ mod tests {
 
     #[test]
     fn space_that_is_held_fails_an_allocation_only_until_it_is_released() {
-        for kind in AllocatorKind::ALL {
+        for &kind in AllocatorKind::ALL {
             let mut volume = Volume::new(kind, 4 * GIB);
             let file = volume.create();
             let free = volume.free_bytes();
@@ -222,7 +229,7 @@ mod tests {
     #[test]
     fn a_large_file_lies_as_its_file_system_puts_it() {
         let mut lengths = Vec::new();
-        for kind in AllocatorKind::ALL {
+        for &kind in AllocatorKind::ALL {
             let mut volume = Volume::new(kind, 64 * GIB);
             let file = volume.create();
             let ranges = volume.grow(file, 8 * GIB).unwrap();

@@ -1,8 +1,6 @@
 //! Small files that come and go.
 
-use std::time::Duration;
-
-use ssd::{Rng, Time};
+use ssd::Rng;
 
 use super::{Step, Workload, prepared};
 use crate::setup::Setup;
@@ -12,54 +10,43 @@ use crate::volume::{BLOCK, FileId, NoSpace, Volume};
 const BATCH: u32 = 64;
 
 /// A random file is removed, and one of another size written; after some a sync and a pause.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Churn {
-    files: u64,
-    mean: u64,
-    pause: Duration,
     live: Vec<FileId>,
     batch: u32,
     state: State,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum State {
+    #[default]
     Delete,
     Create,
     Sync,
     Sleep,
 }
 
-impl Churn {
-    pub(super) fn new(setup: &Setup) -> Churn {
-        let files = setup.files.max(1);
-        Churn {
-            files,
-            mean: (setup.size / files).max(BLOCK),
-            pause: setup.pause,
-            live: Vec::new(),
-            batch: 0,
-            state: State::Delete,
-        }
-    }
-
-    /// Half to one and a half times the mean, in whole blocks.
-    fn size(&self, rng: &mut Rng) -> u64 {
-        let blocks = self.mean / BLOCK;
-        (blocks / 2 + rng.below(blocks + 1)).max(1) * BLOCK
-    }
+/// Half to one and a half times the mean, in whole blocks.
+fn size(setup: &Setup, rng: &mut Rng) -> u64 {
+    let blocks = (setup.size / setup.files.max(1)).max(BLOCK) / BLOCK;
+    (blocks / 2 + rng.below(blocks + 1)).max(1) * BLOCK
 }
 
 impl Workload for Churn {
-    fn prepare(&mut self, volume: &mut Volume, rng: &mut Rng) -> Result<(), NoSpace> {
-        for _ in 0..self.files {
-            let size = self.size(rng);
+    fn prepare(
+        &mut self,
+        setup: &Setup,
+        volume: &mut Volume,
+        rng: &mut Rng,
+    ) -> Result<(), NoSpace> {
+        for _ in 0..setup.files.max(1) {
+            let size = size(setup, rng);
             self.live.push(prepared(volume, size)?);
         }
         Ok(())
     }
 
-    fn next(&mut self, _: Time, rng: &mut Rng) -> Step {
+    fn next(&mut self, setup: &Setup, rng: &mut Rng) -> Step {
         match self.state {
             State::Delete => {
                 self.state = State::Create;
@@ -73,7 +60,7 @@ impl Workload for Churn {
                     self.batch = 0;
                     self.state = State::Sync;
                 }
-                Step::Create(self.size(rng))
+                Step::Create(size(setup, rng))
             }
             State::Sync => {
                 self.state = State::Sleep;
@@ -81,7 +68,7 @@ impl Workload for Churn {
             }
             State::Sleep => {
                 self.state = State::Delete;
-                Step::Sleep(self.pause)
+                Step::Sleep(setup.pause)
             }
         }
     }

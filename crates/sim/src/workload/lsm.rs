@@ -1,8 +1,6 @@
 //! The compaction of an LSM tree.
 
-use std::time::Duration;
-
-use ssd::{Rng, Time};
+use ssd::Rng;
 
 use super::{Step, Workload, prepared};
 use crate::setup::Setup;
@@ -14,47 +12,34 @@ const MERGED: usize = 8;
 
 /// Eight tables at a random place are merged into eight new ones; when these are durable, the old
 /// ones are removed.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Lsm {
-    size: u64,
-    pause: Duration,
     tables: Vec<FileId>,
     new: Vec<FileId>,
     state: State,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum State {
+    #[default]
     Idle,
     Writing,
     Synced,
 }
 
-impl Lsm {
-    pub(super) fn new(setup: &Setup) -> Lsm {
-        Lsm {
-            size: setup.size,
-            pause: setup.pause,
-            tables: Vec::new(),
-            new: Vec::new(),
-            state: State::Idle,
-        }
-    }
-}
-
 impl Workload for Lsm {
-    fn prepare(&mut self, volume: &mut Volume, _: &mut Rng) -> Result<(), NoSpace> {
-        for _ in 0..(self.size / TABLE).max(MERGED as u64) {
+    fn prepare(&mut self, setup: &Setup, volume: &mut Volume, _: &mut Rng) -> Result<(), NoSpace> {
+        for _ in 0..(setup.size / TABLE).max(MERGED as u64) {
             self.tables.push(prepared(volume, TABLE)?);
         }
         Ok(())
     }
 
-    fn next(&mut self, _: Time, rng: &mut Rng) -> Step {
+    fn next(&mut self, setup: &Setup, rng: &mut Rng) -> Step {
         match self.state {
             State::Idle => {
                 self.state = State::Writing;
-                Step::Sleep(self.pause)
+                Step::Sleep(setup.pause)
             }
             State::Writing if self.new.len() < MERGED => Step::Create(TABLE),
             State::Writing => {

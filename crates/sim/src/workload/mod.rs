@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::ops::Range;
 use std::time::Duration;
 
-use ssd::{Rng, Time};
+use ssd::Rng;
 
 use crate::setup::Setup;
 use crate::volume::{FileId, NoSpace, Volume};
@@ -43,10 +43,17 @@ pub(crate) trait Workload: Debug + Send {
     ///
     /// # Errors
     /// If they don't fit.
-    fn prepare(&mut self, volume: &mut Volume, rng: &mut Rng) -> Result<(), NoSpace>;
+    fn prepare(
+        &mut self,
+        _setup: &Setup,
+        _volume: &mut Volume,
+        _rng: &mut Rng,
+    ) -> Result<(), NoSpace> {
+        Ok(())
+    }
 
     /// The next step, when the last one is done.
-    fn next(&mut self, now: Time, rng: &mut Rng) -> Step;
+    fn next(&mut self, setup: &Setup, rng: &mut Rng) -> Step;
 
     /// The file that the last [`Step::Create`] made.
     fn made(&mut self, _file: FileId) {}
@@ -77,15 +84,15 @@ fn laid_out(volume: &mut Volume, lengths: &[u64]) -> Result<FileId, NoSpace> {
 
 impl WorkloadKind {
     /// A workload of this kind.
-    pub(crate) fn build(self, setup: &Setup) -> Box<dyn Workload> {
+    pub(crate) fn build(self) -> Box<dyn Workload> {
         match self {
             WorkloadKind::DropFile | WorkloadKind::DropMany | WorkloadKind::Mkfs => {
-                Box::new(drop::Drop::new(self, setup))
+                Box::<drop::Drop>::default()
             }
-            WorkloadKind::Lsm => Box::new(lsm::Lsm::new(setup)),
-            WorkloadKind::LogPurge => Box::new(purge::LogPurge::new(setup)),
-            WorkloadKind::Spill => Box::new(spill::Spill::new(setup)),
-            WorkloadKind::Churn => Box::new(churn::Churn::new(setup)),
+            WorkloadKind::Lsm => Box::<lsm::Lsm>::default(),
+            WorkloadKind::LogPurge => Box::<purge::LogPurge>::default(),
+            WorkloadKind::Spill => Box::<spill::Spill>::default(),
+            WorkloadKind::Churn => Box::<churn::Churn>::default(),
         }
     }
 }

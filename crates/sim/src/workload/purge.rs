@@ -1,9 +1,8 @@
 //! A log whose oldest files are removed together.
 
 use std::collections::VecDeque;
-use std::time::Duration;
 
-use ssd::{Rng, Time};
+use ssd::Rng;
 
 use super::{Step, Workload, prepared};
 use crate::setup::Setup;
@@ -12,57 +11,43 @@ use crate::volume::{FileId, NoSpace, Volume};
 /// Bytes in a log file.
 const SEGMENT: u64 = 64 << 20;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct LogPurge {
-    size: u64,
-    pause: Duration,
     segments: VecDeque<FileId>,
-    /// Whether the last file written is durable, and whether the pause is over.
-    synced: bool,
-    rested: bool,
+    /// Whether the last file written isn't durable yet, and whether the pause is over.
+    is_dirty: bool,
+    paused: bool,
 }
 
-impl LogPurge {
-    pub(super) fn new(setup: &Setup) -> LogPurge {
-        LogPurge {
-            size: setup.size,
-            pause: setup.pause,
-            segments: VecDeque::new(),
-            synced: true,
-            rested: false,
-        }
-    }
-
-    fn most(&self) -> usize {
-        (self.size / SEGMENT).max(2) as usize
-    }
+fn most(setup: &Setup) -> usize {
+    (setup.size / SEGMENT).max(2) as usize
 }
 
 impl Workload for LogPurge {
-    fn prepare(&mut self, volume: &mut Volume, _: &mut Rng) -> Result<(), NoSpace> {
-        for _ in 0..self.most() / 2 {
+    fn prepare(&mut self, setup: &Setup, volume: &mut Volume, _: &mut Rng) -> Result<(), NoSpace> {
+        for _ in 0..most(setup) / 2 {
             self.segments.push_back(prepared(volume, SEGMENT)?);
         }
         Ok(())
     }
 
-    fn next(&mut self, _: Time, _: &mut Rng) -> Step {
-        if !std::mem::replace(&mut self.synced, true) {
+    fn next(&mut self, setup: &Setup, _: &mut Rng) -> Step {
+        if std::mem::take(&mut self.is_dirty) {
             return Step::Sync;
         }
-        if self.segments.len() >= self.most() {
+        if self.segments.len() >= most(setup) {
             let half = self.segments.len() / 2;
             return Step::Delete(self.segments.drain(..half).collect());
         }
-        if !std::mem::replace(&mut self.rested, true) {
-            return Step::Sleep(self.pause);
+        if !std::mem::replace(&mut self.paused, true) {
+            return Step::Sleep(setup.pause);
         }
-        self.rested = false;
+        self.paused = false;
         Step::Create(SEGMENT)
     }
 
     fn made(&mut self, file: FileId) {
         self.segments.push_back(file);
-        self.synced = false;
+        self.is_dirty = true;
     }
 }

@@ -1,47 +1,29 @@
 //! Temporary files of sorts and joins.
 
-use std::time::Duration;
-
-use ssd::{Rng, Time};
+use ssd::Rng;
 
 use super::{Step, Workload};
 use crate::setup::Setup;
-use crate::volume::{FileId, NoSpace, Volume};
+use crate::volume::FileId;
 
 /// A file is written, not synced, and removed; then a pause.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Spill {
-    size: u64,
-    pause: Duration,
     file: Option<FileId>,
-    rested: bool,
-}
-
-impl Spill {
-    pub(super) fn new(setup: &Setup) -> Spill {
-        Spill {
-            size: setup.size,
-            pause: setup.pause,
-            file: None,
-            rested: false,
-        }
-    }
+    /// Whether the pause is over.
+    paused: bool,
 }
 
 impl Workload for Spill {
-    fn prepare(&mut self, _: &mut Volume, _: &mut Rng) -> Result<(), NoSpace> {
-        Ok(())
-    }
-
-    fn next(&mut self, _: Time, _: &mut Rng) -> Step {
+    fn next(&mut self, setup: &Setup, _: &mut Rng) -> Step {
         if let Some(file) = self.file.take() {
             return Step::Delete(vec![file]);
         }
-        if !std::mem::replace(&mut self.rested, true) {
-            return Step::Sleep(self.pause);
+        if !std::mem::replace(&mut self.paused, true) {
+            return Step::Sleep(setup.pause);
         }
-        self.rested = false;
-        Step::Create(self.size)
+        self.paused = false;
+        Step::Create(setup.size)
     }
 
     fn made(&mut self, file: FileId) {

@@ -1,36 +1,14 @@
 //! Every key of a card, once: parser, overrides, printer and documentation
 //! read this list.
 
-/// One figure that a card can give.
-#[derive(Debug, Clone, Copy)]
-pub struct Key {
-    /// Its section and name, e.g. `discard.a`.
-    pub path: &'static str,
-    /// Its value where a card doesn't give it; `None`: a card must.
-    pub default: Option<&'static str>,
-    /// The figure's meaning, in a line.
-    pub about: &'static str,
-}
-
-impl Key {
-    /// The name without the section.
-    pub fn name(&self) -> &'static str {
-        self.path
-            .split_once('.')
-            .map_or(self.path, |(_, name)| name)
-    }
-
-    /// The section.
-    pub fn section(&self) -> &'static str {
-        self.path.split_once('.').map_or("", |(section, _)| section)
-    }
-}
+use units::settings::{Key, SetError};
+use units::typed::nearest;
 
 /// Keys from a table with a row for each: its path, its default if it has one, and its meaning.
 macro_rules! keys {
     ($($path:literal $(= $default:literal)?: $about:literal;)+) => {
         &[$(Key {
-            path: $path,
+            name: $path,
             default: {
                 let default: &[&str] = &[$($default)?];
                 match default {
@@ -75,7 +53,27 @@ pub const KEYS: &[Key] = keys! {
     "flush.latency": "time of a flush, once the writes before it have completed";
 };
 
-/// The key with this path.
-pub(crate) fn by_path(path: &str) -> Option<&'static Key> {
-    KEYS.iter().find(|k| k.path == path)
+/// The section and the name of a key, e.g. of `discard.a`.
+pub(super) fn parts(key: &Key) -> (&'static str, &'static str) {
+    key.name.split_once('.').unwrap_or(("", key.name))
+}
+
+/// The key that is typed with its section, or without it where one section alone has such a key.
+pub(super) fn typed(typed: &str) -> Result<&'static Key, SetError> {
+    let named = |key: &&Key| key.name == typed || parts(key).1 == typed;
+    let candidates: Vec<&'static Key> = KEYS.iter().filter(named).collect();
+    match candidates[..] {
+        [key] => Ok(key),
+        [] => {
+            let names = KEYS.iter().flat_map(|key| [key.name, parts(key).1]);
+            Err(SetError::Unknown(nearest(typed, names)))
+        }
+        _ => {
+            let paths: Vec<&str> = candidates.iter().map(|key| key.name).collect();
+            Err(SetError::Value(format!(
+                "'{typed}' could be {}: give the section too",
+                paths.join(" or ")
+            )))
+        }
+    }
 }

@@ -20,29 +20,26 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 mod build;
-mod error;
 mod keys;
-mod made;
-mod overrides;
 mod parse;
 mod show;
 mod value;
 
-pub use error::{At, CardError};
-pub use keys::{KEYS, Key};
+pub use keys::KEYS;
 pub use value::PerMib;
 
-/// How sure a figure is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Sure {
-    /// Read off a measurement.
-    Measured,
-    /// Computed from measurements with a model, in-sample.
-    Derived,
-    /// The drive is at least as fast as this: only a bound is known.
-    Bound,
-    /// Not known for this drive; taken from its kind, or to try something out.
-    Assumed,
+units::kinds! {
+    /// How sure a figure is.
+    pub enum Sure["degree of certainty"] {
+        /// Read off a measurement.
+        Measured = "measured",
+        /// Computed from measurements with a model, in-sample.
+        Derived = "derived",
+        /// The drive is at least as fast as this: only a bound is known.
+        Bound = "bound",
+        /// Not known for this drive; taken from its kind, or to try something out.
+        Assumed = "assumed",
+    }
 }
 
 /// Where a figure comes from.
@@ -226,13 +223,14 @@ pub enum Queue {
     },
 }
 
-/// The content that a read returns where a discard was, until the next write.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReadAfterTrim {
-    /// Zeros (ATA: RZAT; NVMe: DLFEAT 1).
-    Zeros,
-    /// Something, but always the same (ATA: DRAT).
-    Deterministic,
-    /// Anything, and perhaps something else the next time.
-    Undefined,
+units::kinds! {
+    /// The content that a read returns where a discard was, until the next write.
+    pub enum ReadAfterTrim["content after a discard"] {
+        /// Zeros (ATA: RZAT; NVMe: DLFEAT 1).
+        Zeros = "zeros",
+        /// Something, but always the same (ATA: DRAT).
+        Deterministic = "deterministic",
+        /// Anything, and perhaps something else the next time.
+        Undefined = "undefined",
+    }
 }

@@ -1,188 +1,134 @@
-//! A card's TOML.
+//! A card from a text of TOML, from another one, and from figures.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::str::FromStr;
 
-use toml::Spanned;
-use toml::de::{DeTable, DeValue};
-use units::typed::{Place, nearest};
+use units::document::{Document, Item};
+use units::settings::SetError;
+use units::typed::{Mistake, Place};
 
-use super::{At, Card, CardError, Entry, KEYS, Note, Sure, build, keys};
-
-type Cell<'i> = Spanned<DeValue<'i>>;
+use super::build::{Fault, figures};
+use super::{Card, Entry, KEYS, Note, Sure, keys};
 
 impl FromStr for Card {
-    type Err = CardError;
+    type Err = Mistake;
 
     /// Reads a card from TOML.
-    fn from_str(text: &str) -> Result<Card, CardError> {
-        let document = DeTable::parse(text).map_err(|e| CardError::Syntax {
-            at: Place::of(text, e.span().map_or(0, |s| s.start)),
-            why: e.message().to_owned(),
-        })?;
-        let mut reader = Reader {
-            text,
-            entries: BTreeMap::new(),
-            places: BTreeMap::new(),
-        };
+    fn from_str(text: &str) -> Result<Card, Mistake> {
+        let document = Document::parse(text)?;
         let (mut name, mut about) = (None, None);
-        for (key, span, cell) in in_order(document.get_ref()) {
-            match key {
-                "name" => name = Some(reader.string(key, cell)?),
-                "about" => about = Some(reader.string(key, cell)?),
-                _ => reader.section(key, span, cell)?,
+        let (mut entries, mut places) = (BTreeMap::new(), BTreeMap::new());
+        for item in document.items() {
+            let own = || KEYS.iter().filter(|key| keys::parts(key).0 == item.key);
+            match item.key {
+                "name" => name = Some(item.text()?),
+                "about" => about = Some(item.text()?),
+                _ if own().next().is_none() => {
+                    let sections = KEYS.iter().map(|key| keys::parts(key).0);
+                    return Err(item.unknown(sections.chain(["name", "about"])));
+                }
+                _ => {
+                    for figure in item.items()? {
+                        let Some(key) = own().find(|key| keys::parts(key).1 == figure.key) else {
+                            return Err(figure.unknown(own().map(|key| keys::parts(key).1)));
+                        };
+                        places.insert(key.name, figure.place());
+                        entries.insert(key.name, entry(&figure)?);
+                    }
+                }
             }
         }
-        let missing = |key, about| CardError::Missing { key, about };
-        let figures = build::figures(&reader.entries).map_err(|e| reader.placed(e))?;
+        let missing = |key, about| Mistake::Missing { key, about };
         Ok(Card {
+            figures: figures(&entries).map_err(|fault| match fault.why {
+                None => missing(fault.key.name, fault.key.about),
+                Some(why) => Mistake::Value {
+                    at: *(places.get(fault.key.name)).unwrap_or(&Place::of(text, 0)),
+                    key: fault.key.name.to_owned(),
+                    why,
+                },
+            })?,
             name: name.ok_or_else(|| missing("name", "what to call the drive"))?,
             about: about.ok_or_else(|| missing("about", "what drive this is"))?,
-            entries: reader.entries,
-            figures,
+            entries,
         })
     }
 }
 
-struct Reader<'t> {
-    text: &'t str,
-    entries: BTreeMap<&'static str, Entry>,
-    /// Where each value stands, for errors that are found later.
-    places: BTreeMap<&'static str, Place>,
+/// `{ value = …, sure = …, source = … }`, all three.
+fn entry(figure: &Item<'_>) -> Result<Entry, Mistake> {
+    let shape = || figure.mistake("a figure is { value = …, sure = …, source = … }");
+    let (mut value, mut sure, mut source) = (None, None, None);
+    for part in figure.items().map_err(|_| shape())? {
+        match part.key {
+            "value" => value = Some(part.text()?),
+            "sure" => sure = Some(part.read(Sure::from_str)?),
+            "source" => source = Some(part.text()?).filter(|source| !source.trim().is_empty()),
+            _ => return Err(part.unknown(["value", "sure", "source"])),
+        }
+    }
+    match (value, sure, source) {
+        (Some(text), Some(sure), Some(source)) => Ok(Entry {
+            text,
+            note: Note { sure, source },
+        }),
+        _ => Err(shape()),
+    }
 }
 
-impl Reader<'_> {
-    fn section(
-        &mut self,
+impl Card {
+    /// A card with these figures, by their paths.
+    ///
+    /// # Errors
+    /// If one is missing or isn't what its key takes.
+    pub(crate) fn of(
         name: &str,
-        span: Range<usize>,
-        cell: &Cell<'_>,
-    ) -> Result<(), CardError> {
-        if !KEYS.iter().any(|k| k.section() == name) {
-            let sections = KEYS.iter().map(super::Key::section);
-            let names = sections.chain(["name", "about"]);
-            return Err(self.unknown(span, name, nearest(name, names)));
-        }
-        let DeValue::Table(table) = cell.get_ref() else {
-            return Err(self.shape(cell, name, "this is a section: write it as [section]"));
+        about: &str,
+        entries: Vec<(&'static str, Entry)>,
+    ) -> Result<Card, SetError> {
+        let entries = entries.into_iter().collect();
+        Ok(Card {
+            figures: figures(&entries)?,
+            name: name.to_owned(),
+            about: about.to_owned(),
+            entries,
+        })
+    }
+
+    /// The card with one figure changed: `discard.a=2ms`, or `a=2ms` where only
+    /// one section has such a key. The figure counts as assumed from then on.
+    ///
+    /// ```
+    /// let card = ssd::profiles::by_name("crucial-t500-2tb").unwrap();
+    /// let slower = card.with("a=2ms").unwrap();
+    /// let discard = slower.figures().discard.as_ref().unwrap();
+    /// assert_eq!(discard.a.as_millis(), 2);
+    /// ```
+    ///
+    /// # Errors
+    /// If it isn't KEY=VALUE, no key is called so (the error names the nearest),
+    /// several are, or the value isn't what the key takes.
+    pub fn with(&self, setting: &str) -> Result<Card, SetError> {
+        let pair = setting.split_once('=');
+        let (key, value) = pair.ok_or("give KEY=VALUE, e.g. a=2ms".to_owned())?;
+        let key = keys::typed(key.trim())?;
+        let mut changed = self.clone();
+        let note = Note {
+            sure: Sure::Assumed,
+            source: "set by hand".to_owned(),
         };
-        for (key, span, cell) in in_order(table) {
-            let path = format!("{name}.{key}");
-            let Some(known) = keys::by_path(&path) else {
-                let near = nearest(&path, KEYS.iter().map(|k| k.path));
-                return Err(self.unknown(span, &path, near));
-            };
-            let entry = self.figure(&path, cell)?;
-            self.places.insert(known.path, self.place(cell.span()));
-            self.entries.insert(known.path, entry);
-        }
-        Ok(())
-    }
-
-    /// `{ value = …, sure = …, source = … }`, all three.
-    fn figure(&self, path: &str, cell: &Cell<'_>) -> Result<Entry, CardError> {
-        const SHAPE: &str = "a figure is { value = …, sure = …, source = … }";
-        let DeValue::Table(table) = cell.get_ref() else {
-            return Err(self.shape(cell, path, SHAPE));
-        };
-        let (mut value, mut sure, mut source) = (None, None, None);
-        for (key, span, cell) in in_order(table) {
-            match key {
-                "value" => value = Some(self.scalar(path, cell)?),
-                "sure" => sure = Some(self.sure(path, cell)?),
-                "source" => source = Some(self.string(path, cell)?),
-                _ => {
-                    let near = nearest(key, ["value", "sure", "source"]);
-                    return Err(self.unknown(span, key, near));
-                }
-            }
-        }
-        match (value, sure, source) {
-            (Some(text), Some(sure), Some(source)) if !source.trim().is_empty() => Ok(Entry {
-                text,
-                note: Note { sure, source },
-            }),
-            _ => Err(self.shape(cell, path, SHAPE)),
-        }
-    }
-
-    fn sure(&self, path: &str, cell: &Cell<'_>) -> Result<Sure, CardError> {
-        let text = self.string(path, cell)?;
-        Sure::NAMES
-            .iter()
-            .find(|(_, name)| *name == text)
-            .map(|(sure, _)| *sure)
-            .ok_or_else(|| {
-                let why = format!(
-                    "'{text}' is not how sure it is: give measured, derived, bound or assumed"
-                );
-                self.shape(cell, path, &why)
-            })
-    }
-
-    fn string(&self, key: &str, cell: &Cell<'_>) -> Result<String, CardError> {
-        match cell.get_ref() {
-            DeValue::String(text) => Ok(text.clone().into_owned()),
-            _ => Err(self.shape(cell, key, "this is a text: write it in quotation marks")),
-        }
-    }
-
-    /// A text, a number or a truth value; its key decides later what it means.
-    fn scalar(&self, key: &str, cell: &Cell<'_>) -> Result<String, CardError> {
-        match cell.get_ref() {
-            DeValue::String(text) => Ok(text.clone().into_owned()),
-            // Without the sign of its base: 0x40 is "40" here.
-            DeValue::Integer(number) if number.radix() != 10 => {
-                let value = u64::from_str_radix(number.as_str(), number.radix());
-                let value = value.map_err(|_| self.shape(cell, key, "it must fit into 64 bits"))?;
-                Ok(value.to_string())
-            }
-            DeValue::Integer(number) => Ok(number.as_str().to_owned()),
-            DeValue::Float(number) => Ok(number.as_str().to_owned()),
-            DeValue::Boolean(truth) => Ok(truth.to_string()),
-            _ => Err(self.shape(cell, key, "its value is a text, a number, true or false")),
-        }
-    }
-
-    fn place(&self, span: Range<usize>) -> Place {
-        Place::of(self.text, span.start)
-    }
-
-    fn unknown(&self, span: Range<usize>, key: &str, nearest: Option<String>) -> CardError {
-        CardError::UnknownKey {
-            at: At(Some(self.place(span))),
-            key: key.to_owned(),
-            nearest,
-        }
-    }
-
-    fn shape(&self, cell: &Cell<'_>, key: &str, why: &str) -> CardError {
-        CardError::Shape {
-            at: At(Some(self.place(cell.span()))),
-            key: key.to_owned(),
-            why: why.to_owned(),
-        }
-    }
-
-    fn placed(&self, error: CardError) -> CardError {
-        match error {
-            CardError::Value { key, why, .. } => CardError::Value {
-                at: At(self.places.get(key).copied()),
-                key,
-                why,
-            },
-            other => other,
-        }
+        let text = value.trim().to_owned();
+        changed.entries.insert(key.name, Entry { text, note });
+        changed.figures = figures(&changed.entries)?;
+        Ok(changed)
     }
 }
 
-/// A table's keys in the order of the text, so that the first mistake is reported.
-fn in_order<'a, 'i>(table: &'a DeTable<'i>) -> Vec<(&'a str, Range<usize>, &'a Cell<'i>)> {
-    let mut cells: Vec<_> = table
-        .iter()
-        .map(|(key, cell)| (key.get_ref().as_ref(), key.span(), cell))
-        .collect();
-    cells.sort_by_key(|(_, span, _)| span.start);
-    cells
+impl From<Fault> for SetError {
+    fn from(Fault { key, why }: Fault) -> SetError {
+        SetError::Value(match why {
+            Some(why) => format!("'{}': {why}", key.name),
+            None => format!("there is no '{}': add it ({})", key.name, key.about),
+        })
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Card, KEYS};
+use super::{Card, KEYS, keys};
 
 impl fmt::Display for Card {
     /// TOML that reads back as the same card.
@@ -11,17 +11,17 @@ impl fmt::Display for Card {
         writeln!(f, "about = {}", toml_text(&self.about))?;
         let mut section = "";
         for key in KEYS {
-            let Some(entry) = self.entries.get(key.path) else {
+            let Some(entry) = self.entries.get(key.name) else {
                 continue;
             };
-            if key.section() != section {
-                section = key.section();
+            let (own, name) = keys::parts(key);
+            if own != section {
+                section = own;
                 writeln!(f, "\n[{section}]")?;
             }
             writeln!(
                 f,
-                "{} = {{ value = {}, sure = \"{}\", source = {} }}",
-                key.name(),
+                "{name} = {{ value = {}, sure = \"{}\", source = {} }}",
                 value(&entry.text),
                 entry.note.sure.name(),
                 toml_text(&entry.note.source),

@@ -1,8 +1,8 @@
 //! Values as they are written in a card.
 
-use std::time::Duration;
+use units::UnitError;
 
-use super::{Queue, ReadAfterTrim, Sure};
+use super::Queue;
 
 /// A time for each MiB.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default)]
@@ -62,20 +62,8 @@ pub(super) fn per_mib(text: &str) -> Result<PerMib, String> {
     Ok(PerMib::from_nanos(nanos))
 }
 
-pub(super) fn duration(text: &str) -> Result<Duration, String> {
-    units::parse_duration(text).map_err(|e| e.to_string())
-}
-
-pub(super) fn size(text: &str) -> Result<u64, String> {
-    units::parse_size(text).map_err(|e| e.to_string())
-}
-
-pub(super) fn share(text: &str) -> Result<f64, String> {
-    units::parse_share(text).map_err(|e| e.to_string())
-}
-
 pub(super) fn share_above_0(text: &str) -> Result<f64, String> {
-    match share(text)? {
+    match units::parse_share(text)? {
         share if share >= 0.001 => Ok(share),
         _ => Err(format!("'{text}' is too little: at least 0.1%")),
     }
@@ -83,31 +71,18 @@ pub(super) fn share_above_0(text: &str) -> Result<f64, String> {
 
 /// A jitter above a third could make a time negative.
 pub(super) fn jitter(text: &str) -> Result<f64, String> {
-    match share(text)? {
+    match units::parse_share(text)? {
         jitter if jitter <= 0.33 => Ok(jitter),
         _ => Err(format!("a jitter of '{text}' is too much: at most 33%")),
     }
 }
 
-pub(super) fn count(text: &str) -> Result<u32, String> {
-    match text.trim().parse() {
-        Ok(0) | Err(_) => Err(format!(
-            "'{text}' is not a count: give a whole number from 1"
-        )),
-        Ok(count) => Ok(count),
-    }
-}
-
-pub(super) fn boolean(text: &str) -> Result<bool, String> {
-    match text.trim() {
-        "true" => Ok(true),
-        "false" => Ok(false),
-        _ => Err(format!("'{text}' is neither true nor false")),
-    }
+pub(super) fn count(text: &str) -> Result<u32, UnitError> {
+    units::parse_whole(text, 1..=u32::MAX)
 }
 
 pub(super) fn granule(text: &str) -> Result<u64, String> {
-    match size(text)? {
+    match units::parse_size(text)? {
         granule if granule >= 512 && granule.is_power_of_two() => Ok(granule),
         _ => Err(format!(
             "'{text}' is no granule: give a power of 2 from 512"
@@ -128,33 +103,6 @@ pub(super) fn queue(text: &str, phi: f64) -> Result<Queue, String> {
         _ => Err(format!(
             "'{text}' is not a queue kind: give exclusive, non-ncq-drain, or e.g. parallel 4"
         )),
-    }
-}
-
-pub(super) fn read_after_trim(text: &str) -> Result<ReadAfterTrim, String> {
-    match text.trim() {
-        "zeros" => Ok(ReadAfterTrim::Zeros),
-        "deterministic" => Ok(ReadAfterTrim::Deterministic),
-        "undefined" => Ok(ReadAfterTrim::Undefined),
-        _ => Err(format!("'{text}': give zeros, deterministic or undefined")),
-    }
-}
-
-impl Sure {
-    /// All, with their names.
-    pub(super) const NAMES: [(Sure, &str); 4] = [
-        (Sure::Measured, "measured"),
-        (Sure::Derived, "derived"),
-        (Sure::Bound, "bound"),
-        (Sure::Assumed, "assumed"),
-    ];
-
-    /// As it is written in a card.
-    pub fn name(self) -> &'static str {
-        Sure::NAMES
-            .iter()
-            .find(|(sure, _)| *sure == self)
-            .map_or("assumed", |(_, name)| name)
     }
 }
 

@@ -7,7 +7,6 @@ use std::time::Duration;
 use super::command::{Command, Completion, Id};
 use super::lane::Lane;
 use super::link::INCLUDED;
-use super::map::Taken;
 use super::{Drive, Event, UnderWay, What};
 use crate::card::{Discard, Queue, Transfer};
 use crate::time::Time;
@@ -240,7 +239,7 @@ impl Drive {
                 let Some(discard) = &self.figures.discard else {
                     return Service::free(Duration::ZERO);
                 };
-                let (mapped, unmapped) = self.taken(discard, ranges);
+                let (mapped, unmapped) = self.trimmable(discard, ranges);
                 let mean = discard.service(mapped, unmapped, ranges.len());
                 let (phi, jitter) = (discard.phi(), discard.jitter);
                 let time = self.jittered(mean.as_nanos() as f64, jitter);
@@ -252,14 +251,13 @@ impl Drive {
         }
     }
 
-    /// Of the bytes that the drive takes of these ranges: those that are mapped,
-    /// and those that hold nothing.
-    fn taken(&self, discard: &Discard, ranges: &[Range<u64>]) -> (u64, u64) {
+    /// Of the bytes of these ranges that can be unmapped: those that are mapped, and those that hold
+    /// nothing.
+    fn trimmable(&self, discard: &Discard, ranges: &[Range<u64>]) -> (u64, u64) {
         let (mut mapped, mut all) = (0, 0);
         for range in ranges {
-            if let Taken::Whole(whole) =
-                self.map.take(range, self.figures.granule, discard.smallest)
-            {
+            let granule = self.figures.granule;
+            if let Some(whole) = self.map.trimmable(range, granule, discard.smallest) {
                 all += whole.end - whole.start;
                 mapped += self.map.mapped().overlap(whole);
             }

@@ -11,15 +11,6 @@ pub(super) struct Map {
     capacity: u64,
 }
 
-/// The effect of one range of a discard on the drive.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Taken {
-    /// These bytes: whole granules.
-    Whole(Range<u64>),
-    /// None, for it is too short.
-    Ignored,
-}
-
 impl Map {
     pub(super) fn new(capacity: u64) -> Map {
         Map {
@@ -47,11 +38,16 @@ impl Map {
             .insert(start..end.unwrap_or(self.capacity).min(self.capacity));
     }
 
-    /// The part of a range that can be unmapped: the granules that it covers whole, unless it is
+    /// The part of a range that can be unmapped: the granules that it covers whole. `None` if it is
     /// too short. The drive's end may cut its last granule.
-    pub(super) fn take(&self, range: &Range<u64>, granule: u64, smallest: u64) -> Taken {
+    pub(super) fn trimmable(
+        &self,
+        range: &Range<u64>,
+        granule: u64,
+        smallest: u64,
+    ) -> Option<Range<u64>> {
         if range.end.saturating_sub(range.start) < smallest.max(1) {
-            return Taken::Ignored;
+            return None;
         }
         let start = range
             .start
@@ -63,7 +59,7 @@ impl Map {
         } else {
             range.end - range.end % granule
         };
-        Taken::Whole(start..end.max(start))
+        Some(start..end.max(start))
     }
 
     /// Unmaps a range; returns how many bytes of it were mapped.
@@ -88,14 +84,11 @@ mod tests {
             "cut short by the drive's end"
         );
 
-        assert_eq!(map.take(&(1..8191), 4096, 0), Taken::Whole(4096..4096));
-        assert_eq!(map.take(&(1..8193), 4096, 0), Taken::Whole(4096..8192));
-        assert_eq!(
-            map.take(&(5000..10_000), 4096, 0),
-            Taken::Whole(8192..10_000)
-        );
-        assert_eq!(map.take(&(0..8192), 4096, 8193), Taken::Ignored);
-        assert_eq!(map.take(&(0..0), 4096, 0), Taken::Ignored);
+        assert_eq!(map.trimmable(&(1..8191), 4096, 0), Some(4096..4096));
+        assert_eq!(map.trimmable(&(1..8193), 4096, 0), Some(4096..8192));
+        assert_eq!(map.trimmable(&(5000..10_000), 4096, 0), Some(8192..10_000));
+        assert_eq!(map.trimmable(&(0..8192), 4096, 8193), None);
+        assert_eq!(map.trimmable(&(0..0), 4096, 0), None);
         assert_eq!(map.trim(4096..8192), 4096);
     }
 }

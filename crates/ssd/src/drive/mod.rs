@@ -46,7 +46,7 @@ use crate::time::Time;
 use dispatch::Kind;
 use lane::{Lane, Waiting};
 use link::Link;
-use map::{Map, Taken};
+use map::Map;
 
 /// The model of one drive.
 #[derive(Debug, Clone)]
@@ -318,7 +318,7 @@ impl Drive {
             }
             Command::Write(range) => {
                 self.map.write(range.clone(), self.figures.granule);
-                self.owe(range.end - range.start);
+                self.leave_work(range.end - range.start);
                 self.unwritten.remove(&completion.id);
                 self.stats.writes += 1;
             }
@@ -334,24 +334,24 @@ impl Drive {
     }
 
     /// Work for the background after a write.
-    fn owe(&mut self, bytes: u64) {
+    fn leave_work(&mut self, bytes: u64) {
         let fold = &self.figures.fold;
         let work = Duration::from_nanos(fold.per_mib.nanos_for(bytes).round() as u64);
-        let owed = self.folding_until.max(self.now) + work;
-        self.folding_until = owed.min(self.now + fold.longest);
+        let until = self.folding_until.max(self.now) + work;
+        self.folding_until = until.min(self.now + fold.longest);
     }
 
-    /// Unmaps what the drive takes of these ranges, and returns that.
+    /// Unmaps the part of these ranges that can be, and returns it.
     fn trim(&mut self, ranges: &[Range<u64>]) -> Vec<Range<u64>> {
         let smallest = self.figures.discard.as_ref().map_or(0, |d| d.smallest);
         let mut trimmed = Vec::with_capacity(ranges.len());
         for range in ranges {
-            let asked = range.end - range.start;
-            self.stats.bytes_discarded += asked;
-            match self.map.take(range, self.figures.granule, smallest) {
-                Taken::Ignored => self.stats.bytes_ignored += asked,
-                Taken::Whole(whole) => {
-                    self.stats.bytes_lost_to_rounding += asked - (whole.end - whole.start);
+            let bytes = range.end - range.start;
+            self.stats.bytes_discarded += bytes;
+            match self.map.trimmable(range, self.figures.granule, smallest) {
+                None => self.stats.bytes_ignored += bytes,
+                Some(whole) => {
+                    self.stats.bytes_lost_to_rounding += bytes - (whole.end - whole.start);
                     self.stats.bytes_unmapped += self.map.trim(whole.clone());
                     if !whole.is_empty() {
                         trimmed.push(whole);

@@ -1,8 +1,10 @@
 //! A fit as a device card: what was measured says so, and what wasn't says what
 //! was taken in its place.
 
+use units::settings::SetError;
+
 use super::{Barrier, Figure, Fit};
-use crate::card::{Card, CardError, Entry, Note, Sure};
+use crate::card::{Card, Entry, Note, Sure};
 
 /// Cost of a MiB where only one size was seen: 256 entries of a map of 4-KiB units at 32.5 ns each.
 /// Both drives whose cost by size is known have that (Samsung 870 EVO 33 ns, Crucial T500 32 ns;
@@ -33,7 +35,7 @@ impl Fit {
     ///
     /// # Errors
     /// If a figure is so large that no card can hold it.
-    pub fn card(&self, made: &Made) -> Result<Card, CardError> {
+    pub fn card(&self, made: &Made) -> Result<Card, SetError> {
         let mut entries = Entries {
             when: &made.when,
             list: Vec::new(),

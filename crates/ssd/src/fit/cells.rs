@@ -82,8 +82,8 @@ impl Evidence {
     /// whether the drive has anything there or not. It is unknown for several drives: mirrors
     /// discard each.
     pub(super) fn beside_mib(&self) -> Option<f64> {
-        let told = self.devices <= 1 && self.freed_mib > 0.0;
-        let beside = told && self.all.mib > BESIDE * self.freed_mib;
+        let is_known = self.devices <= 1 && self.freed_mib > 0.0;
+        let beside = is_known && self.all.mib > BESIDE * self.freed_mib;
         beside.then_some(self.all.mib - self.freed_mib)
     }
 

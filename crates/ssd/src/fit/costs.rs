@@ -142,7 +142,7 @@ pub(super) fn costs(records: &[Vec<Cell>], points: &[Point], all: &All, reads: &
         return known;
     }
     let a_us = match first.service_us.low > read.map_or(0.0, |read| read.value) * READS_EACH {
-        true => told(
+        true => known_or_bound(
             a,
             line.at(first.mib),
             "the smallest discards were too large, or too few",
@@ -154,7 +154,7 @@ pub(super) fn costs(records: &[Vec<Cell>], points: &[Point], all: &All, reads: &
     };
     Costs {
         a_us,
-        b_us_per_mib: told_by(b, line.at(last.mib), last.mib),
+        b_us_per_mib: known_or_bound_by(b, line.at(last.mib), last.mib),
         line: Some(line),
         bend: bend(points, &line),
         ..known
@@ -162,7 +162,7 @@ pub(super) fn costs(records: &[Vec<Cell>], points: &[Point], all: &All, reads: &
 }
 
 /// A cost that is known well enough, or what it is at most.
-fn told(cost: Estimate, whole: f64, why: &str) -> Figure {
+fn known_or_bound(cost: Estimate, whole: f64, why: &str) -> Figure {
     let sure = cost.half_width() <= SURE * cost.value || cost.half_width() <= NEGLIGIBLE * whole;
     if sure {
         Figure::Known(cost)
@@ -172,8 +172,8 @@ fn told(cost: Estimate, whole: f64, why: &str) -> Figure {
 }
 
 /// The same of a cost per MiB.
-fn told_by(cost: Estimate, whole: f64, mib: f64) -> Figure {
-    told(
+fn known_or_bound_by(cost: Estimate, whole: f64, mib: f64) -> Figure {
+    known_or_bound(
         cost,
         whole / mib,
         "the largest discards were too small, or too few",

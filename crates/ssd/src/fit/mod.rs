@@ -126,10 +126,10 @@ impl<'r> Seen<'r> {
         let Some(stretched) = stretched else {
             return Ok(Seen::as_it_is(record, judge(record, &options)));
         };
-        let told = as_drive(record.clone())?;
+        let converted = as_drive(record.clone())?;
         Ok(Seen {
-            verdict: judge(&told, &options),
-            record: Cow::Owned(told),
+            verdict: judge(&converted, &options),
+            record: Cow::Owned(converted),
             evidence: cells::of(record).in_time(stretched.times),
             quiet: reads::of(record).in_time(stretched.times),
         })

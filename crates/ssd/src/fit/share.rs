@@ -83,11 +83,11 @@ impl Share {
 
     /// Whether it says more than another.
     fn rank(&self) -> u32 {
-        let told = |is: bool, worth: u32| if is { worth } else { 0 };
-        told(self.barrier.is_some(), 8)
-            + told(self.phi.value().is_some(), 4)
-            + told(self.lost_us.is_some(), 2)
-            + told(self.depth.is_some(), 1)
+        let score = |is: bool, worth: u32| if is { worth } else { 0 };
+        score(self.barrier.is_some(), 8)
+            + score(self.phi.value().is_some(), 4)
+            + score(self.lost_us.is_some(), 2)
+            + score(self.depth.is_some(), 1)
     }
 }
 
@@ -123,9 +123,9 @@ pub(super) fn of(
     let judged = verdict.fit.as_ref();
     let mut lost_us = None;
     let mut phi = phi(record, verdict, seen, evidence, service_us, &mut lost_us);
-    let told = judged.filter(|f| f.ops_per_discard_95.is_some());
-    let between = told.map(|f| f.between());
-    let batches = told.is_some_and(|f| f.barrier == Some(true));
+    let known = judged.filter(|f| f.ops_per_discard_95.is_some());
+    let between = known.map(|f| f.between());
+    let batches = known.is_some_and(|f| f.barrier == Some(true));
     let barrier = barrier(batches, between, &phi, evidence.devices);
     if let (Some(Barrier::Batches | Barrier::TimeLost), Figure::Known(phi)) = (barrier, &mut phi)
         && (phi.value > NO_BARRIER || (barrier == Some(Barrier::Batches) && phi.high >= BARRIER))
@@ -244,10 +244,10 @@ mod tests {
             };
             fit.between()
         };
-        let told = |interval| barrier(false, Some(between(4, interval)), &phi, 1);
-        assert_eq!(told([1.0, 19.0]), None, "one depth is possible");
-        assert_eq!(told([3.2, 9.0]), None, "it begins within a quarter of one");
-        assert_eq!(told([30.0, 50.0]), Some(Barrier::None));
+        let by = |interval| barrier(false, Some(between(4, interval)), &phi, 1);
+        assert_eq!(by([1.0, 19.0]), None, "one depth is possible");
+        assert_eq!(by([3.2, 9.0]), None, "it begins within a quarter of one");
+        assert_eq!(by([30.0, 50.0]), Some(Barrier::None));
         assert_eq!(barrier(false, None, &phi, 1), Some(Barrier::None));
         // What was lost still shows a barrier.
         let all = Figure::Known(Estimate {

@@ -3,13 +3,16 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// How a block is chosen to be cleaned.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Cleaning {
-    /// The block with the fewest valid pages.
-    Greedy,
-    /// The block that was written first.
-    Fifo,
+use units::UnitError;
+
+units::kinds! {
+    /// How a block is chosen to be cleaned.
+    pub enum Cleaning["way of cleaning"] {
+        /// The block with the fewest valid pages.
+        Greedy = "greedy",
+        /// The block that was written first.
+        Fifo = "fifo",
+    }
 }
 
 /// Pages, erase blocks and spare space.
@@ -43,6 +46,7 @@ impl FromStr for Geometry {
             text: text.to_owned(),
             why: why.to_owned(),
         };
+        let wrong = |error: UnitError| bad(&error.to_string());
         let words: Vec<&str> = text.split_whitespace().collect();
         let [page, pages, spare, cleaning] = words[..] else {
             return Err(bad(
@@ -50,26 +54,17 @@ impl FromStr for Geometry {
             ));
         };
         let geometry = Geometry {
-            page_bytes: units::parse_size(page).map_err(|e| bad(&e.to_string()))?,
-            pages_in_block: pages
-                .parse()
-                .map_err(|_| bad("the pages in a block are a whole number"))?,
+            page_bytes: units::parse_size(page).map_err(wrong)?,
+            pages_in_block: units::parse_whole(pages, 2..=65_536).map_err(wrong)?,
             spare: match spare.strip_suffix('%').map(str::parse::<f64>) {
                 Some(Ok(percent)) => percent / 100.0,
                 _ => return Err(bad("the spare space is a percentage")),
             },
-            cleaning: match cleaning {
-                "greedy" => Cleaning::Greedy,
-                "fifo" => Cleaning::Fifo,
-                _ => return Err(bad("the cleaning is greedy or fifo")),
-            },
+            cleaning: cleaning.parse().map_err(wrong)?,
         };
         let page = geometry.page_bytes;
         if !page.is_power_of_two() || !(512..=1 << 20).contains(&page) {
             return Err(bad("a page is a power of two from 512 to 1M"));
-        }
-        if !(2..=65_536).contains(&geometry.pages_in_block) {
-            return Err(bad("a block has 2 to 65536 pages"));
         }
         if !(geometry.spare > 0.0 && geometry.spare <= 4.0) {
             return Err(bad("the spare space is above 0 % and at most 400 %"));
@@ -80,10 +75,7 @@ impl FromStr for Geometry {
 
 impl fmt::Display for Geometry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let cleaning = match self.cleaning {
-            Cleaning::Greedy => "greedy",
-            Cleaning::Fifo => "fifo",
-        };
+        let cleaning = self.cleaning.name();
         let page = units::bytes_exact(self.page_bytes);
         // Digits that a float's noise would add are cut.
         let spare = (self.spare * 1e10).round() / 1e8;

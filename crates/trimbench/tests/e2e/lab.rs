@@ -377,10 +377,7 @@ fn profiles_are_listed_and_shown_with_their_sources() {
     assert_eq!(again.succeeds().stdout, shown.stdout);
     std::fs::write(&mine, shown.stdout.replace("\na =", "\naa =")).unwrap();
     lab.lab(&["profiles", "show", mine.to_str().unwrap()])
-        .fails_with(
-            2,
-            &["mine.toml", "line 5", "aa", "did you mean 'discard.a'"],
-        );
+        .fails_with(2, &["mine.toml", "line 5", "aa", "did you mean 'a'"]);
 }
 
 #[test]

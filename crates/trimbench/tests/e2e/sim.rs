@@ -376,7 +376,7 @@ fn a_mistake_is_reported_with_its_place_and_the_nearest_name() {
         ),
         (
             "policy = \"none\"\n",
-            "a grid needs it: add, for example, profile",
+            "there is no 'profile': add it (the drives, for example profile = ",
         ),
         ("profile =\n", "line 1, column"),
     ] {

@@ -274,7 +274,10 @@ fn sweep(input: &[u8]) {
     if merger.add(&text).is_ok() {
         let _ = merger.finish();
     }
-    let drives = |name: &str| sim::sweep::shipped(name).map(sim::Drives::single);
+    let drives = |name: &str| {
+        let card = ssd::profiles::by_name(name).ok_or("no profile")?;
+        Ok(sim::Drives::single(card.clone()))
+    };
     if let Ok(grid) = sim::sweep::Grid::parse(&text, drives) {
         let shard = sim::sweep::Shard::WHOLE;
         let _ = sim::sweep::resume(&text, &grid, shard);

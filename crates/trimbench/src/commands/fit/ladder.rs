@@ -37,7 +37,7 @@ pub(super) fn climb(
     if let (Place::Directory(directory), false) = (place, args.dry_run) {
         run_progress::sweep(directory);
     }
-    let survey = crate::simulated::joined(Survey::of(place)?, args.dry_run);
+    let survey = crate::simulated::enter_cgroup(Survey::of(place)?, args.dry_run);
     if let DiscardSetting::Off | DiscardSetting::Unsupported = survey.target.discard {
         let why = match survey.warnings.is_empty() {
             true => "no discards are sent there".to_owned(),

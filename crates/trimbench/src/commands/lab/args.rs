@@ -2,10 +2,13 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
+use ::lab::Fs;
 use bench::scenario::values::{number, path, positive_duration, size, text, truth};
-use clap::{Args, Subcommand, ValueEnum};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, Subcommand};
 use units::section;
 
 const EXAMPLES: &str = "\
@@ -279,17 +282,6 @@ fn sector(text: &str) -> Result<u32, String> {
     }
 }
 
-/// A file system.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum FsArg {
-    /// ext4
-    Ext4,
-    /// XFS
-    Xfs,
-    /// btrfs
-    Btrfs,
-}
-
 /// Arguments of `trimbench lab profiles`.
 #[derive(Debug, Args)]
 pub struct ProfilesArgs {
@@ -340,8 +332,9 @@ pub struct UpArgs {
     #[arg(long, requires = "store")]
     pub force: bool,
     /// Make a file system on it, without discards
-    #[arg(long)]
-    pub fs: Option<FsArg>,
+    #[arg(long, value_parser = PossibleValuesParser::new(Fs::ALL.iter().map(|fs| fs.name()))
+        .try_map(|name| Fs::from_str(&name)))]
+    pub fs: Option<Fs>,
     /// Mount it here; a missing directory is made, and removed with the drive
     #[arg(long, value_name = "DIR", requires = "fs")]
     pub mount: Option<PathBuf>,

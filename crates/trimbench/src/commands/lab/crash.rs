@@ -45,7 +45,7 @@ pub(super) fn crash(args: &CrashArgs) -> Result<Exit, Error> {
         unit: torn,
     };
     let stop = signals::stop_flag()?;
-    let outcome = check(&log, &all, &how, &stop, |_, _, _| {}).map_err(|error| match error {
+    let outcome = check(&log, &all, &how, &stop).map_err(|error| match error {
         LabError::NotRun { .. } => not_begun(error),
         error => error.into(),
     })?;
@@ -72,7 +72,7 @@ fn text(outcome: &Outcome) -> String {
         if let Some(mark) = &failed.state.mark {
             text += &format!("  mark  {}\n", names::harmless(mark));
         }
-        for line in failed.said.lines() {
+        for line in failed.output.lines() {
             text += &format!("  {}\n", names::harmless(line));
         }
     }
@@ -85,7 +85,7 @@ fn in_json(outcome: &Outcome, states: usize) -> serde_json::Value {
             "state": failed.number,
             "name": failed.state.name(),
             "mark": failed.state.mark,
-            "said": failed.said,
+            "said": failed.output,
         })
     });
     json!({

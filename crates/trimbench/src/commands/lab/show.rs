@@ -118,10 +118,10 @@ pub(super) fn profile(card: &ssd::Card) -> String {
     let mut text = card.to_string();
     let left_out = ssd::card::KEYS
         .iter()
-        .filter(|key| card.note(key.path).is_none());
+        .filter(|key| card.note(key.name).is_none());
     let mut lines = left_out.map(|key| match key.default {
-        Some(default) => format!("# {} = {default}: {}\n", key.path, key.about),
-        None => format!("# {}: {}\n", key.path, key.about),
+        Some(default) => format!("# {} = {default}: {}\n", key.name, key.about),
+        None => format!("# {}: {}\n", key.name, key.about),
     });
     if let Some(first) = lines.next() {
         text += "\n# Not given, so these are the defaults:\n";

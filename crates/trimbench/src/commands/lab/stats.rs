@@ -71,10 +71,8 @@ fn print(info: &Info, stats: &Stats, since: Option<(Duration, &Stats)>, args: &S
 
 fn page(info: &Info, stats: &Stats, since: Option<(Duration, &Stats)>) -> String {
     let mut text = show::line(info) + "\n\n";
-    text += &format!(
-        "{:<9}{:>11}{:>8}{:>12}{:>10}{:>10}{:>10}{:>10}{:>10}",
-        "", "commands", "failed", "bytes", "mean", "p50", "p99", "p99.9", "max"
-    );
+    let names = "commands|failed|bytes|mean|p50|p99|p99.9|max";
+    text += &cells("", names.split('|').map(str::to_owned));
     text += match since {
         Some(_) => "       now\n",
         None => "\n",
@@ -98,18 +96,28 @@ fn row(kind: &KindStats) -> String {
         0 => "–".to_owned(),
         _ => units::latency_us(us),
     };
-    format!(
-        "{:<9}{:>11}{:>8}{:>12}{:>10}{:>10}{:>10}{:>10}{:>10}",
-        kind.kind.name(),
+    let counts = [
         units::count(kind.commands),
         units::count(kind.failed),
         units::bytes(kind.bytes),
-        latency(kind.mean_us),
-        latency(kind.p50_us),
-        latency(kind.p99_us),
-        latency(kind.p999_us),
-        latency(kind.max_us),
-    )
+    ];
+    let times = [
+        kind.mean_us,
+        kind.p50_us,
+        kind.p99_us,
+        kind.p999_us,
+        kind.max_us,
+    ]
+    .map(latency);
+    cells(kind.kind.name(), counts.into_iter().chain(times))
+}
+
+fn cells(name: &str, cells: impl Iterator<Item = String>) -> String {
+    let widths = [11, 8, 12].into_iter().chain(std::iter::repeat(10));
+    let cells = cells
+        .zip(widths)
+        .map(|(cell, width)| format!("{cell:>width$}"));
+    format!("{name:<9}{}", cells.collect::<String>())
 }
 
 /// Commands per second since the last look.

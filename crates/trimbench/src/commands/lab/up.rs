@@ -2,17 +2,16 @@
 
 use std::path::PathBuf;
 
-use ::lab::{Fs, Info, Lab, LabError, Launcher, Spec};
+use ::lab::{Info, Lab, LabError, Launcher, Spec};
 
-use ssd::{Card, CardError};
+use ssd::Card;
 use units::names;
 use units::settings::Section;
-use units::typed::hint;
 use units::{GIB, MIB};
 
 use super::near::near;
 use super::{card, show};
-use crate::commands::lab::args::{DriveDetails, FsArg, UpArgs};
+use crate::commands::lab::args::{DriveDetails, UpArgs};
 use crate::console::Stream;
 use crate::exit::Error;
 
@@ -72,11 +71,7 @@ fn spec(args: &UpArgs) -> Result<Spec, Error> {
     spec.log = details.log.as_ref().map(absolute).transpose()?;
     spec.log_limit_bytes = details.log_limit();
     spec.slower = args.slower;
-    spec.fs = args.fs.map(|fs| match fs {
-        FsArg::Ext4 => Fs::Ext4,
-        FsArg::Xfs => Fs::Xfs,
-        FsArg::Btrfs => Fs::Btrfs,
-    });
+    spec.fs = args.fs;
     spec.mount = args.mount.as_ref().map(absolute).transpose()?;
     args.options.clone_into(&mut spec.options);
     spec.check().map_err(|error| match error {
@@ -100,11 +95,8 @@ fn set(settings: &[String], mut card: Card) -> Result<(DriveDetails, Card), Erro
         settings.iter().cloned().partition(is_detail);
     for figure in figures {
         card = card.with(&figure).map_err(|why| {
-            let near = match why {
-                CardError::UnknownKey { nearest: None, .. } => DriveDetails::near(&key(&figure)),
-                _ => None,
-            };
-            Error::Usage(format!("--set {figure}: {why}{}", hint(&near)))
+            let why = why.or(DriveDetails::near(&key(&figure)));
+            Error::Usage(format!("--set {figure}: {why}"))
         })?;
     }
     Ok((DriveDetails::of(&details).map_err(Error::Usage)?, card))

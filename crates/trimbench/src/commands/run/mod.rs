@@ -57,7 +57,7 @@ pub(crate) fn run(args: RunArgs) -> Result<Exit, Error> {
     if !args.output.dry_run {
         sweep(&place, quiet);
     }
-    let mut survey = simulated::joined(Survey::of(&place)?, args.output.dry_run);
+    let mut survey = simulated::enter_cgroup(Survey::of(&place)?, args.output.dry_run);
     // Given back when the run is over.
     let general = &asked.scenario.general;
     let enable = general.counters() == Counters::Enable;

@@ -5,9 +5,7 @@ use ssd::card;
 use units::settings::{Key, Section};
 use units::typed::{hint, nearest};
 
-use crate::commands::{
-    compare, fit, fstrim, guard, import, lab, rm, sim, suite, tune, verify, why,
-};
+use crate::commands::{compare, fit, fstrim, guard, import, lab, rm, suite, tune, verify, why};
 use crate::exit::Error;
 
 /// A key of a command, as it is listed.
@@ -97,22 +95,12 @@ fn rows() -> Vec<Row> {
     rows.extend(section::<lab::args::DriveDetails>("lab up"));
     rows.extend(card::KEYS.iter().map(|key| Row {
         command: "lab up",
-        path: key.path.to_owned(),
+        path: key.name.to_owned(),
         default: key.default.unwrap_or("the profile's").to_owned(),
         about: format!("The drive's {}", key.about),
     }));
     rows.extend(section::<lab::args::CrashDetails>("lab crash"));
-    let usual = sim::usual();
-    rows.extend(::sim::SETTINGS.iter().map(|key| {
-        Row {
-            command: "sim",
-            path: key.name.to_owned(),
-            default: usual["simulated"][key.name]
-                .as_str()
-                .unwrap_or_default()
-                .to_owned(),
-            about: key.about.to_owned(),
-        }
-    }));
+    let keys = ::sim::Setup::KEYS.iter();
+    rows.extend(keys.map(|key| Row::new("sim", key.name.to_owned(), key)));
     rows
 }

@@ -35,8 +35,7 @@ pub(super) fn setup(path: &Path, common: &Common, policy: Named) -> Result<Setup
         card = card.with(&format!("read.latency={latency_us:.3}us"))?;
         card = card.with(&format!("read.parallelism={parallel}"))?;
     }
-    let mut setup = Setup::new(Drives::single(card), policy.kind, WorkloadKind::DropFile);
-    setup.set_policy(&policy);
+    let mut setup = Setup::new(Drives::single(card), policy, WorkloadKind::DropFile);
     if reads.is_some() {
         setup.per_io = Duration::ZERO;
     }

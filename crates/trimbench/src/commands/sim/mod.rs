@@ -7,7 +7,9 @@ mod setup;
 mod sweep;
 mod table;
 
-use ::sim::{Outcome, PolicyKind, Setup, SimError, WorkloadKind};
+use std::slice::from_mut;
+
+use ::sim::{Outcome, Setup, SimError};
 use serde_json::json;
 
 use crate::commands::sim::args::{CompareArgs, RunArgs, SimArgs, SimCommand};
@@ -39,7 +41,7 @@ fn one(args: &RunArgs) -> Result<Exit, Error> {
         Some(path) => like::setup(path, &args.common, policy)?,
         None => setup::of(&args.common, policy)?,
     };
-    setup::change(&mut simulated, &args.common.set, true)?;
+    setup::change(from_mut(&mut simulated), &args.common.set, false)?;
     let record = args.output.as_deref().map(Output::open).transpose()?;
     let json = args.json.as_deref().map(Json::open).transpose()?;
     let outcome = ::sim::run(&simulated).map_err(failed)?;
@@ -68,13 +70,11 @@ fn one(args: &RunArgs) -> Result<Exit, Error> {
 
 fn compare(args: &CompareArgs) -> Result<Exit, Error> {
     let policies = setup::policies(&args.policy)?;
-    let mut setups = Vec::new();
-    for policy in policies {
-        let mut simulated = setup::of(&args.common, policy)?;
-        setup::change(&mut simulated, &args.common.set, false)?;
-        setups.push(simulated);
-    }
-    setup::each_is_known(&setups, &args.common.set)?;
+    let setups = policies
+        .into_iter()
+        .map(|policy| setup::of(&args.common, policy));
+    let mut setups = setups.collect::<Result<Vec<_>, _>>()?;
+    setup::change(&mut setups, &args.common.set, true)?;
     let json = args.json.as_deref().map(Json::open).transpose()?;
     let mut outcomes = Vec::new();
     let mut error = None;
@@ -116,7 +116,7 @@ fn compare(args: &CompareArgs) -> Result<Exit, Error> {
 /// A run's settings and figures.
 fn row(setup: &Setup, outcome: &Outcome, front: Option<bool>) -> serde_json::Value {
     json!({
-        "settings": setup.describe()["simulated"],
+        "settings": setup.describe(),
         "figures": outcome.figures,
         "pareto": front,
         "summary": outcome.verdict.summary,
@@ -127,12 +127,6 @@ fn row(setup: &Setup, outcome: &Outcome, front: Option<bool>) -> serde_json::Val
 /// Runs at once: one for each processor that this process may use.
 fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
-}
-
-/// The usual settings, as JSON.
-pub(crate) fn usual() -> serde_json::Value {
-    let drives = setup::drives("ideal").unwrap_or_else(|_| unreachable!("it is shipped"));
-    Setup::new(drives, PolicyKind::Ext4Online, WorkloadKind::DropFile).describe()
 }
 
 fn failed(error: SimError) -> Error {

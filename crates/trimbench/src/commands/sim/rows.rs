@@ -161,18 +161,21 @@ impl Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ::sim::sweep::{Grid, Shard, shipped};
+    use ::sim::sweep::{Grid, Shard};
     use ::sim::{Drives, PolicyKind};
 
     #[test]
     fn every_setting_and_figure_of_a_line_has_a_column_of_its_kind() {
-        let policies = PolicyKind::ALL.map(|kind| format!("{:?}", kind.name()));
+        let policies = PolicyKind::ALL
+            .iter()
+            .map(|kind| format!("{:?}", kind.name()));
         let text = format!(
             "profile = \"ideal\"\npolicy = [{}]\nsize = \"16M\"\nreaders = 1\n\
              baseline = \"1s\"\nrecovery = \"10ms\"\nflash = \"16k 256 7% greedy\"\n",
-            policies.join(", ")
+            policies.collect::<Vec<_>>().join(", ")
         );
-        let grid = Grid::parse(&text, |name| shipped(name).map(Drives::single)).unwrap();
+        let ideal = ssd::profiles::by_name("ideal").unwrap();
+        let grid = Grid::parse(&text, |_| Ok(Drives::single(ideal.clone()))).unwrap();
         for cell in Shard::WHOLE.cells(grid.len()) {
             let line = grid.line(cell);
             let there = |of: &Value| {

@@ -1,11 +1,12 @@
 //! From options to the setups of runs.
 
 use std::path::Path;
+use std::str::FromStr;
 
-use ::sim::{Drives, Named, PolicyKind, SETTINGS, STACKS, Setup, WorkloadKind};
+use ::sim::{Drives, Named, PolicyKind, STACKS, Setup, WorkloadKind};
 use ssd::profiles;
-use units::names;
-use units::typed::{hint, nearest};
+use units::settings::pair;
+use units::{UnitError, kinds, names};
 
 use crate::card;
 use crate::commands::sim::args::Common;
@@ -55,9 +56,7 @@ pub(super) fn policy(name: &str) -> Result<Named, Error> {
         None => (name.to_owned(), None),
     };
     let Some(all) = of_file(&file)? else {
-        return PolicyKind::named(name)
-            .map(Named::from)
-            .ok_or_else(|| unknown(name, PolicyKind::ALL.iter().map(|kind| kind.name())));
+        return PolicyKind::from_str(name).map(Named::from).map_err(unknown);
     };
     match (own, &all[..]) {
         (None, [one]) => Ok(one.clone()),
@@ -69,21 +68,20 @@ pub(super) fn policy(name: &str) -> Result<Named, Error> {
         (Some(own), _) => {
             let named = all.iter().find(|named| named.name == own);
             let names = all.iter().map(|named| named.name.as_str());
-            named.cloned().ok_or_else(|| unknown(own, names))
+            named
+                .cloned()
+                .ok_or_else(|| unknown(kinds::unknown("policy", own, names)))
         }
     }
 }
 
-fn unknown<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Error {
-    Error::Usage(format!(
-        "there is no policy '{name}'{} (`trimbench sim list` lists them)",
-        hint(&nearest(name, names))
-    ))
+fn unknown(why: UnitError) -> Error {
+    Error::Usage(format!("{why} (`trimbench sim list` lists them)"))
 }
 
 /// Those that are named, alone or by their file; else all.
 pub(super) fn policies(names: &[String]) -> Result<Vec<Named>, Error> {
-    let all = || PolicyKind::ALL.into_iter().map(Named::from);
+    let all = || PolicyKind::ALL.iter().map(|&kind| Named::from(kind));
     if names.is_empty() {
         return Ok(all().collect());
     }
@@ -100,63 +98,52 @@ pub(super) fn policies(names: &[String]) -> Result<Vec<Named>, Error> {
 
 /// The setup of a policy.
 pub(super) fn of(common: &Common, policy: Named) -> Result<Setup, Error> {
-    let workload = ::sim::sweep::workload(&common.workload).map_err(Error::Usage)?;
-    let mut setup = Setup::new(drives(&common.profile)?, policy.kind, workload);
-    setup.set_policy(&policy);
-    Ok(setup)
+    let workload = common.workload.parse();
+    let workload = workload.map_err(|why: UnitError| Error::Usage(why.into()))?;
+    Ok(Setup::new(drives(&common.profile)?, policy, workload))
 }
 
-/// Changes a setup as --set says. A parameter that the policy hasn't is left out, unless it is
-/// `strict`.
-pub(super) fn change(setup: &mut Setup, changes: &[String], strict: bool) -> Result<(), Error> {
+/// Changes setups as --set says. Each needs to have a parameter that is set; or with `any`, one of
+/// them, and the others leave it out.
+pub(super) fn change(setups: &mut [Setup], changes: &[String], any: bool) -> Result<(), Error> {
     for change in changes {
-        let (key, value) = pair(change)?;
-        let is_own = |name: &&str| *name == key;
-        let used = SETTINGS.iter().any(|setting| setting.name == key)
-            || setup.policy.parameters().iter().any(is_own);
-        if used || strict {
-            setup
-                .set(key, value)
-                .map_err(|why| Error::Usage(format!("--set {change}: {why}")))?;
+        let (key, value) = pair(change).map_err(Error::Usage)?;
+        let results: Vec<_> = setups
+            .iter_mut()
+            .map(|setup| setup.set(key, value))
+            .collect();
+        let is_set = any && results.iter().any(Result::is_ok);
+        let wrong = results
+            .into_iter()
+            .find_map(Result::err)
+            .filter(|_| !is_set);
+        if let Some(why) = wrong {
+            return Err(Error::Usage(format!("--set {change}: {why}")));
         }
     }
     Ok(())
 }
 
-fn pair(change: &str) -> Result<(&str, &str), Error> {
-    let both = change
-        .split_once('=')
-        .map(|(key, value)| (key.trim(), value.trim()));
-    both.ok_or_else(|| Error::Usage(format!("--set {change}: write KEY=VALUE, e.g. size=8G")))
-}
-
-/// Refuses a key that none of the runs has.
-pub(super) fn each_is_known(setups: &[Setup], changes: &[String]) -> Result<(), Error> {
-    for change in changes {
-        let (key, value) = pair(change)?;
-        let mut result = Ok(());
-        for setup in setups {
-            result = setup.clone().set(key, value);
-            if result.is_ok() {
-                break;
-            }
-        }
-        result.map_err(|why| Error::Usage(format!("--set {change}: {why}")))?;
-    }
-    Ok(())
+fn line(name: &str, about: &str) -> String {
+    format!("{name:<12} {}\n", about.trim())
 }
 
 /// Everything that can be named.
 pub(super) fn list() -> String {
     let mut text = String::from("Policies, with their parameters and usual values:\n");
-    text += &::sim::describe_policies();
+    for kind in PolicyKind::ALL {
+        text += &line(kind.name(), kind.about());
+        for (key, usual) in Named::from(*kind).parameters() {
+            text += &format!("  {:<18}{usual:<12}{}\n", key.name, key.about.trim());
+        }
+    }
     text += "\nWorkloads:\n";
     for kind in WorkloadKind::ALL {
-        text += &format!("{:<12} {}\n", kind.name(), kind.about());
+        text += &line(kind.name(), kind.about());
     }
     text += "\nSettings, for --set and grids:\n";
-    for key in SETTINGS {
-        text += &format!("{:<12} {}\n", key.name, key.about);
+    for key in Setup::KEYS {
+        text += &line(key.name, key.about);
     }
     let cards = profiles::all().iter().map(ssd::Card::name);
     let stacks = STACKS.iter().map(|(name, _)| *name);

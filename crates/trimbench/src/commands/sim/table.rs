@@ -113,21 +113,8 @@ fn trouble(f: &Figures) -> String {
 /// All policies beside each other.
 pub(super) fn all(setups: &[Setup], figures: &[Figures], front: &[bool]) -> String {
     let with_flash = figures.iter().any(|f| f.write_amplification.is_some());
-    let mut rows = vec![vec![
-        "".to_owned(),
-        "policy".to_owned(),
-        "rm".to_owned(),
-        "discarded".to_owned(),
-        "MB/s".to_owned(),
-        "lost".to_owned(),
-        "p99".to_owned(),
-        "p99.9".to_owned(),
-        "longest".to_owned(),
-        "commands".to_owned(),
-        "ranges".to_owned(),
-        "untold".to_owned(),
-        "held".to_owned(),
-    ]];
+    let names = "|policy|rm|discarded|MB/s|lost|p99|p99.9|longest|commands|ranges|untold|held";
+    let mut rows = vec![names.split('|').map(str::to_owned).collect::<Vec<_>>()];
     // What goes on and on has no end to compare, and what waits is what differs.
     let goes_on = setups.iter().any(|setup| setup.workload.is_continuous());
     if goes_on {

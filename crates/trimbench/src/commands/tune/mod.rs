@@ -52,7 +52,7 @@ pub(crate) fn run(args: &TuneArgs) -> Result<Exit, Error> {
         run_progress::sweep(&target.directory);
     }
     let place = Place::Directory(target.directory.clone());
-    let survey = crate::simulated::joined(Survey::of(&place)?, args.dry_run);
+    let survey = crate::simulated::enter_cgroup(Survey::of(&place)?, args.dry_run);
     let trials = Trials::choose(&args.request(&details), &target, &survey)?;
     people.print(&intentions::of(&trials, args, &details, &target));
     if args.dry_run {
