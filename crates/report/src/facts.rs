@@ -331,8 +331,19 @@ fn cost(facts: &mut Vec<Fact>, fit: &Fit) {
         let size = units::bytes((mib * units::MIB as f64) as u64);
         format!(" (at {size})")
     });
-    let service = |us| format!("a discard occupies the drive for {}{at}", units::latency_us(us));
-    let line = |(a, b)| format!("{} + {} per MiB", units::latency_us(a), units::latency_us(b));
+    let service = |us| {
+        format!(
+            "a discard occupies the drive for {}{at}",
+            units::latency_us(us)
+        )
+    };
+    let line = |(a, b)| {
+        format!(
+            "{} + {} per MiB",
+            units::latency_us(a),
+            units::latency_us(b)
+        )
+    };
     let ops = |ops: f64| {
         let range = range(fit.ops_per_discard_95, |ops| format!("{ops:.1}"));
         let depth = fit.depth;

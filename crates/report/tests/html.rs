@@ -505,11 +505,7 @@ fn the_browser_notices_what_is_wrong() {
             "setAttribute(name, place(chart, begin))",
             "setAttribute(name, '1%')",
         ),
-        (
-            "events",
-            "text-anchor=\"middle\">a",
-            "text-anchor=\"middle\">",
-        ),
+        ("events", "<text data-at", "<text data-was"),
     ] {
         assert!(page.contains(right), "{name}");
         if let Some(told) = look(&page.replace(right, wrong), &format!("wrong-{name}")) {

@@ -129,9 +129,27 @@ pub(crate) fn over_time(record: &RunRecord) -> Vec<Chart> {
     let debt = |i: usize| discards.debt[i] as f64;
     let rate = Unit::BytesPerSecond;
     let single: [(&str, &str, Unit, &str, Value<'_>); 3] = [
-        ("trim", "Discarded (TRIM)", rate, "discarded", Box::new(trim)),
-        ("debt", "Discard debt", Unit::Bytes, "freed, not yet discarded", Box::new(debt)),
-        ("queue", "Queue of the drives", Unit::Count, "in flight", Box::new(in_flight)),
+        (
+            "trim",
+            "Discarded (TRIM)",
+            rate,
+            "discarded",
+            Box::new(trim),
+        ),
+        (
+            "debt",
+            "Discard debt",
+            Unit::Bytes,
+            "freed, not yet discarded",
+            Box::new(debt),
+        ),
+        (
+            "queue",
+            "Queue of the drives",
+            Unit::Count,
+            "in flight",
+            Box::new(in_flight),
+        ),
     ];
     for (id, title, unit, line, value) in single {
         let chart = Chart::new(id, title.to_owned(), unit);
@@ -149,7 +167,7 @@ pub(crate) fn far_below_the_most(values: &[f64]) -> Option<f64> {
     sorted.sort_by(f64::total_cmp);
     let most = *sorted.last()?;
     let usual = sorted[(sorted.len() - 1) * 95 / 100];
-    (usual > 0.0 && most > FAR * usual).then(|| 1.5 * usual)
+    (usual > 0.0 && most > FAR * usual).then_some(1.5 * usual)
 }
 
 /// The value of a line in an interval.
@@ -274,7 +292,11 @@ mod tests {
         let mut record = T500.record();
         record.intervals.actors[1].ops[600] = 1700;
         let chart = &over_time(&record)[1];
-        assert!(chart.top.is_some_and(|top| (top - 150.0).abs() < 0.1), "{:?}", chart.top);
+        assert!(
+            chart.top.is_some_and(|top| (top - 150.0).abs() < 0.1),
+            "{:?}",
+            chart.top
+        );
         let most = chart.lines[0].y.iter().copied().fold(0.0, f64::max);
         assert!(most > 16_000.0, "{most}");
     }

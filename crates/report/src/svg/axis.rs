@@ -1,4 +1,4 @@
-//! What charts are drawn along and with: axes, strokes, colours.
+//! Axes, strokes and colours of charts.
 
 /// Okabe and Ito's colours, which colour-blind people tell apart. A page's dark theme replaces them.
 pub(crate) const COLOURS: [&str; 4] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7"];

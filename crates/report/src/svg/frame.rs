@@ -44,7 +44,7 @@ pub(crate) struct Frame {
     title: String,
     x: Axis,
     y: Axis,
-    /// What the values along the axes are, for the page's script.
+    /// The units of the values along the axes, for the page's script.
     units: [&'static str; 2],
     /// The plot's size in units of its lines, and its height in px.
     wide: f64,
@@ -178,19 +178,25 @@ impl Frame {
         }
     }
 
-    /// A dashed line at a moment, with its mark above.
+    /// A dashed line at a moment, in a page with its mark above.
     pub(super) fn moment(&mut self, at: f64, mark: &str, words: &str) {
         let Some(hidden) = self.shown(at, at) else {
             return;
         };
         let at = written(at);
         let x = self.percent(at);
-        let (mark, words) = (text(mark), text(words));
+        let words = text(words);
         self.over(&format!(
-            "<line data-at=\"{at}\" x1=\"{x}\" x2=\"{x}\" y2=\"100%\" stroke=\"#666\" stroke-dasharray=\"4 4\"{hidden}>\
-             <title>{words}</title></line><text data-at=\"{at}\" data-event=\"{words}\" x=\"{x}\" y=\"-3\" \
-             fill=\"#666\" font-size=\"11\" text-anchor=\"middle\"{hidden}>{mark}</text>"
+            "<line data-at=\"{at}\" x1=\"{x}\" x2=\"{x}\" y2=\"100%\" stroke=\"#666\" \
+             stroke-dasharray=\"4 4\"{hidden}><title>{words}</title></line>"
         ));
+        if self.medium == Medium::Page {
+            self.over(&format!(
+                "<text data-at=\"{at}\" data-event=\"{words}\" x=\"{x}\" y=\"-3\" fill=\"#666\" \
+                 font-size=\"11\" text-anchor=\"middle\"{hidden}>{}</text>",
+                text(mark)
+            ));
+        }
     }
 
     /// A stretch in the lane of the n-th line above the plot.
@@ -422,10 +428,12 @@ impl Frame {
     }
 }
 
-/// A moment to the microsecond; of a broken record one that can be written.
+/// A moment to the microsecond. A broken record gives one that can be written.
 fn written(at: f64) -> f64 {
-    let at = (at * 1e6).round() / 1e6;
-    at.max(-1e9).min(1e9)
+    if at.is_nan() {
+        return 0.0;
+    }
+    ((at * 1e6).round() / 1e6).clamp(-1e9, 1e9)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use crate::html::escape::text;
 
-/// A whole picture with its XML declaration: a title for readers of screens, white ground, a heading at
+/// A whole picture with its XML declaration: a title for screen readers, a heading at
 /// `left`, and the body.
 pub(crate) fn document(
     size: [f64; 2],
