@@ -68,7 +68,7 @@ fn writes(facts: &mut Vec<Fact>, writes: &Writes) {
         parts.join(", "),
         units::seconds(writes.interval_ms / 1e3)
     );
-    fact(facts, "writes", Tone::Plain, &text);
+    fact(facts, "writes", Tone::Plain, text);
 }
 
 fn deletion(facts: &mut Vec<Fact>, deletion: &Deletion) {
@@ -83,7 +83,7 @@ fn deletion(facts: &mut Vec<Fact>, deletion: &Deletion) {
         units::count(deletion.files),
         units::seconds(deletion.seconds)
     );
-    fact(facts, "deletion", Tone::Plain, &text);
+    fact(facts, "deletion", Tone::Plain, text);
 }
 
 /// Adds how much an event freed, how long it took, and how its command ended.
@@ -99,7 +99,7 @@ fn event(facts: &mut Vec<Fact>, deletion: &Deletion) {
         facts,
         "event",
         tone,
-        &format!("the free space grew by {freed}; it took {took}{ended}"),
+        format!("the free space grew by {freed}; it took {took}{ended}"),
     );
 }
 
@@ -115,12 +115,9 @@ fn waits(facts: &mut Vec<Fact>, waits: &Waited) {
     }
 }
 
-fn fact(facts: &mut Vec<Fact>, label: &'static str, tone: Tone, text: &str) {
-    facts.push(Fact {
-        label,
-        tone,
-        text: text.to_owned(),
-    });
+fn fact(facts: &mut Vec<Fact>, label: &'static str, tone: Tone, text: impl Into<String>) {
+    let text = text.into();
+    facts.push(Fact { label, tone, text });
 }
 
 /// Whose line it is, where there are several actors.
@@ -157,7 +154,7 @@ fn foreground(facts: &mut Vec<Fact>, seen: &Foreground, verdict: &Verdict) {
         if let Some(worst) = stall.worst_latency_us {
             text += &format!("; longest wait {}", units::latency_us(worst));
         }
-        fact(facts, "stall", Tone::Bad, &text);
+        fact(facts, "stall", Tone::Bad, text);
     } else if let Some(ratio) = seen
         .ops_ratio
         // An open loop keeps its rate by its nature, unless it can't.
@@ -175,7 +172,7 @@ fn foreground(facts: &mut Vec<Fact>, seen: &Foreground, verdict: &Verdict) {
         if let Some(lost) = seen.lost_s.filter(|&lost| lost > 0.0) {
             text += &format!("; {} of work lost", units::seconds(lost));
         }
-        fact(facts, "rate kept", hue, &text);
+        fact(facts, "rate kept", hue, text);
     }
     if let Some(stall) = &seen.stall_by_others {
         let text = format!(
@@ -183,7 +180,7 @@ fn foreground(facts: &mut Vec<Fact>, seen: &Foreground, verdict: &Verdict) {
             units::seconds(stall.seconds),
             units::percent(stall.depth)
         );
-        fact(facts, "stall", Tone::Warn, &text);
+        fact(facts, "stall", Tone::Warn, text);
     }
     let kinds = [
         None,
@@ -196,7 +193,7 @@ fn foreground(facts: &mut Vec<Fact>, seen: &Foreground, verdict: &Verdict) {
         let of_kind = |dip: &&Dip| dip.discards == kind && !kinds[..i].contains(&kind);
         let some: Vec<&Dip> = seen.dips.iter().filter(of_kind).collect();
         if !some.is_empty() {
-            fact(facts, "dips", Tone::Plain, &dips(&some, kind, &whose));
+            fact(facts, "dips", Tone::Plain, dips(&some, kind, &whose));
         }
     }
     if let Some(unfinished) = &seen.unfinished {
@@ -205,7 +202,7 @@ fn foreground(facts: &mut Vec<Fact>, seen: &Foreground, verdict: &Verdict) {
             facts,
             "unfinished",
             Tone::Bad,
-            &format!(
+            format!(
                 "{whose}{} operation{plural} never finished; the oldest had waited {}",
                 units::count(unfinished.operations),
                 units::latency_us(unfinished.oldest_us)
@@ -254,7 +251,7 @@ fn others(facts: &mut Vec<Fact>, others: &OthersDiscards) {
         units::seconds(others.active_s),
         others.why.in_words()
     );
-    fact(facts, "others", Tone::Warn, &text);
+    fact(facts, "others", Tone::Warn, text);
 }
 
 fn discard(facts: &mut Vec<Fact>, verdict: &Verdict) {
@@ -268,42 +265,42 @@ fn discard(facts: &mut Vec<Fact>, verdict: &Verdict) {
     } else {
         trim(facts, discard);
     }
-    let mut parts = Vec::new();
-    if let Some(bytes) = discard.debt_max_bytes.filter(|&bytes| bytes > 0) {
-        parts.push(format!(
-            "up to {} freed and not yet discarded",
-            units::bytes(bytes)
-        ));
-    }
-    if let Some(lag) = discard.first_discard_lag_s {
+    let debt = discard.debt_max_bytes.filter(|&bytes| bytes > 0);
+    let first = |lag: f64| match lag {
         // The record knows it to an interval; less than a millisecond is none.
-        let when = if lag < 1e-3 {
-            "at once".to_owned()
-        } else {
-            format!("{} after the first deletion call", units::seconds(lag))
-        };
-        parts.push(format!("the first discard came {when}"));
-    }
-    if let Some(drain) = discard.drain_s {
-        let drain = units::seconds(drain);
-        parts.push(format!("paid {drain} after the last deletion call"));
-    }
+        ..1e-3 => "the first discard came at once".to_owned(),
+        _ => format!(
+            "the first discard came {} after the first deletion call",
+            units::seconds(lag)
+        ),
+    };
+    let drain = |s: f64| format!("paid {} after the last deletion call", units::seconds(s));
+    let parts = [
+        debt.map(|bytes| format!("up to {} freed and not yet discarded", units::bytes(bytes))),
+        discard.first_discard_lag_s.map(first),
+        discard.drain_s.map(drain),
+    ];
+    joined(facts, "debt", parts);
+}
+
+/// A line of the parts that are known; none without.
+fn joined(
+    facts: &mut Vec<Fact>,
+    label: &'static str,
+    parts: impl IntoIterator<Item = Option<String>>,
+) {
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
     if !parts.is_empty() {
-        fact(facts, "debt", Tone::Plain, &parts.join("; "));
+        fact(facts, label, Tone::Plain, parts.join("; "));
     }
 }
 
 fn trim(facts: &mut Vec<Fact>, discard: &Discard) {
-    let mut parts = Vec::new();
-    if let Some(rate) = discard.bytes_per_s {
-        let bound = if discard.bytes_per_s_is_lower_bound {
-            "at least "
-        } else {
-            ""
-        };
-        parts.push(format!("{bound}{}", units::byte_rate(rate)));
-    }
-    if let Some(commands) = discard.commands {
+    let bound = match discard.bytes_per_s_is_lower_bound {
+        true => "at least ",
+        false => "",
+    };
+    let commands = |commands: u64| {
         let plural = if commands == 1 { "" } else { "s" };
         let mut text = format!("{} discard{plural}", units::count(commands));
         if let Some(mean) = discard.mean_bytes {
@@ -312,54 +309,55 @@ fn trim(facts: &mut Vec<Fact>, discard: &Discard) {
         if let Some(bytes) = discard.bytes {
             text += &format!(", {} in all", units::bytes(bytes));
         }
-        parts.push(text);
+        text
+    };
+    let rate = |rate: f64| format!("{bound}{}", units::byte_rate(rate));
+    let active = |s: f64| format!("busy with them for {}", units::seconds(s));
+    let wait = |us: f64| format!("mean wait {}", units::latency_us(us));
+    let mut parts = [
+        discard.bytes_per_s.map(rate),
+        discard.commands.map(commands),
+        discard.active_s.map(active),
+        discard.await_us.map(wait),
+    ];
+    if parts.iter().all(Option::is_none) {
+        parts[0] = Some("what the devices did isn't known".to_owned());
     }
-    if let Some(active) = discard.active_s {
-        parts.push(format!("busy with them for {}", units::seconds(active)));
-    }
-    if let Some(wait) = discard.await_us {
-        parts.push(format!("mean wait {}", units::latency_us(wait)));
-    }
-    if parts.is_empty() {
-        parts.push("what the devices did isn't known".to_owned());
-    }
-    fact(facts, "TRIM", Tone::Plain, &parts.join("; "));
+    joined(facts, "TRIM", parts);
 }
 
 fn cost(facts: &mut Vec<Fact>, fit: &Fit) {
-    let mut parts = Vec::new();
-    if let Some(service) = fit.service_us {
-        let mut text = format!(
-            "a discard occupies the drive for {}",
-            units::latency_us(service)
-        );
-        if let Some(mib) = fit.at_mib {
-            let size = units::bytes((mib * units::MIB as f64) as u64);
-            text += &format!(" (at {size})");
-        }
-        parts.push(text);
-    }
-    if let (Some(a), Some(b)) = (fit.a_us, fit.b_us_per_mib) {
-        parts.push(format!(
+    let at = fit.at_mib.map_or(String::new(), |mib| {
+        let size = units::bytes((mib * units::MIB as f64) as u64);
+        format!(" (at {size})")
+    });
+    let service = |us| {
+        format!(
+            "a discard occupies the drive for {}{at}",
+            units::latency_us(us)
+        )
+    };
+    let line = |(a, b)| {
+        format!(
             "{} + {} per MiB",
             units::latency_us(a),
             units::latency_us(b)
-        ));
-    }
-    if let Some(ops) = fit.ops_per_discard.filter(|ops| ops.is_finite()) {
+        )
+    };
+    let ops = |ops: f64| {
         let range = range(fit.ops_per_discard_95, |ops| format!("{ops:.1}"));
-        let at = fit
-            .depth
-            .map_or(String::new(), |depth| format!(" at depth {depth}"));
-        parts.push(format!(
-            "{ops:.1}{range} operations completed per discard{at}"
-        ));
-    }
-    if !parts.is_empty() {
-        fact(facts, "cost", Tone::Plain, &parts.join("; "));
-    }
+        let depth = fit.depth;
+        let at = depth.map_or(String::new(), |depth| format!(" at depth {depth}"));
+        format!("{ops:.1}{range} operations completed per discard{at}")
+    };
+    let parts = [
+        fit.service_us.map(service),
+        fit.a_us.zip(fit.b_us_per_mib).map(line),
+        fit.ops_per_discard.filter(|ops| ops.is_finite()).map(ops),
+    ];
+    joined(facts, "cost", parts);
     if let Some(text) = barrier(fit) {
-        fact(facts, "barrier", Tone::Plain, &text);
+        fact(facts, "barrier", Tone::Plain, text);
     }
 }
 
@@ -433,5 +431,5 @@ fn control(facts: &mut Vec<Fact>, control: &Control) {
     if let Some(bytes) = control.discard_bytes.filter(|&bytes| bytes > 0) {
         text += &format!("; {} were discarded all the same", units::bytes(bytes));
     }
-    fact(facts, "control", hue, &text);
+    fact(facts, "control", hue, text);
 }

@@ -2,11 +2,21 @@
 //! notes below it.
 
 use ::judge::verdict::{BaselineFrom, Figures, Foreground, ServiceFigures};
+use ::record::RunRecord;
 
 use crate::words::{self, Tone};
 
 /// A rate at most this share of the one before stands out.
 const SLOWER: f64 = 0.9;
+
+/// An actor's work, as the record has it or else the verdict.
+pub(crate) fn work(seen: &Foreground, record: &RunRecord) -> String {
+    let info = record.head.actors.iter().find(|a| a.name == seen.actor);
+    info.map_or_else(
+        || format!("{}, {}", seen.op, words::loop_kind(&seen.loop_kind)),
+        words::actor,
+    )
+}
 
 /// The names of the columns; a continuous deleter has no "before" of its own.
 pub(crate) fn columns(seen: &Foreground) -> [&'static str; 3] {
@@ -63,6 +73,39 @@ pub(crate) fn notes(seen: &Foreground) -> Vec<String> {
         ));
     }
     notes
+}
+
+/// A row of an actor's table.
+pub(crate) struct Line {
+    pub(crate) name: &'static str,
+    /// Whether it has the service times of the row above.
+    pub(crate) service: bool,
+    pub(crate) cells: [String; 3],
+    /// Of the figure in the middle.
+    pub(crate) tone: Tone,
+}
+
+/// The rows that say something, each with its service times below where they differ.
+pub(crate) fn lines(seen: &Foreground) -> Vec<Line> {
+    let mut lines = Vec::new();
+    let services = services(seen);
+    for row in Row::told(seen) {
+        lines.push(Line {
+            name: row.name(),
+            service: false,
+            cells: compared(seen).map(|f| row.cell(&f)),
+            tone: row.tone(seen),
+        });
+        if let Some(services) = services.filter(|_| row != Row::Ops) {
+            lines.push(Line {
+                name: row.name(),
+                service: true,
+                cells: services.map(|f| row.cell(&f)),
+                tone: Tone::Plain,
+            });
+        }
+    }
+    lines
 }
 
 /// The rows of a table.

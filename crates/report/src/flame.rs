@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 
 use record::waits::Stack;
 
-use crate::html::escape;
+use crate::html::escape::{self, text};
 use crate::html::shell;
-use crate::svg::text;
+use crate::svg::shapes::{document, label, rect, within_a_page};
 
 /// One stretch of the timeline.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -64,6 +64,7 @@ const DEEPEST: usize = 48;
 const DISCARDS: &str = "#d55e00";
 const BEHIND: &str = "#e69f00";
 const OTHERS: &str = "#56b4e9";
+const GREY: &str = "fill=\"#666\"";
 
 /// A frame with those above it.
 #[derive(Debug, Default)]
@@ -114,31 +115,20 @@ pub fn svg(blocked: &Blocked) -> String {
     let levels = root.height(px_per_s);
     let bottom = TOP + ROW * levels.max(1) as f64;
     let height = bottom + GAP + BARS + LANE + 2.0 * GAP;
-    let title = text(&blocked.title);
-    let mut svg = format!(
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
-         <svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" \
-         height=\"{height}\" role=\"img\" font-family=\"sans-serif\" font-size=\"12\">\n\
-         <title>{title}</title>\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n\
-         <text x=\"{LEFT}\" y=\"18\" font-size=\"14\" font-weight=\"bold\">Blocked for {}</text>\n",
-        units::seconds(root.seconds)
-    );
-    svg += &key();
+    let mut body = key() + "\n";
     if levels == 0 {
-        svg += &format!(
-            "<text x=\"{LEFT}\" y=\"{}\" fill=\"#666\">nothing was blocked</text>\n",
-            TOP + 13.0
-        );
+        body += &label([LEFT, TOP + 13.0], GREY, "nothing was blocked");
     }
-    frames(&mut svg, &root, LEFT, bottom - ROW, px_per_s, root.seconds);
-    timeline(&mut svg, &blocked.timeline, bottom + GAP);
-    svg + "</svg>\n"
+    frames(&mut body, &root, LEFT, bottom - ROW, px_per_s, root.seconds);
+    timeline(&mut body, &blocked.timeline, bottom + GAP);
+    let heading = format!("Blocked for {}", units::seconds(root.seconds));
+    document([WIDTH, height], &blocked.title, LEFT, &heading, &body)
 }
 
 /// The page: the sentence, the picture and the report.
 pub fn html(blocked: &Blocked) -> String {
     let picture = svg(blocked);
-    let picture = picture.split_once("?>\n").map_or("", |(_, svg)| svg);
+    let picture = within_a_page(&picture);
     let mut html = shell::begin(&blocked.title);
     html += &format!(
         "<header>\n<h1>{}</h1>\n</header>\n<main>\n<figure id=\"flame\">\n\
@@ -163,11 +153,8 @@ fn key() -> String {
     let mut text = String::new();
     let mut x = LEFT;
     for (colour, words) in entries {
-        text += &format!(
-            "<rect x=\"{x:.1}\" y=\"27\" width=\"12\" height=\"12\" fill=\"{colour}\"/>\
-             <text x=\"{:.1}\" y=\"37\">{words}</text>\n",
-            x + 16.0
-        );
+        text += &rect([x, 27.0], [12.0, 12.0], &format!("fill=\"{colour}\""));
+        text += &label([x + 16.0, 37.0], "", words);
         x += 34.0 + 6.2 * words.len() as f64;
     }
     text
@@ -186,12 +173,9 @@ fn frames(svg: &mut String, node: &Node, mut x: f64, y: f64, px_per_s: f64, whol
                 units::percent(share),
                 units::seconds(above.discards_s)
             );
-            *svg += &format!(
-                "<g><title>{}</title><rect x=\"{x:.2}\" y=\"{y:.1}\" width=\"{width:.2}\" height=\"{}\" \
-                 fill=\"{OTHERS}\"/>",
-                text(&about),
-                ROW - 1.0,
-            );
+            *svg += &format!("<g><title>{}</title>", text(&about));
+            let high = ROW - 1.0;
+            *svg += &rect([x, y], [width, high], &format!("fill=\"{OTHERS}\""));
             let mut part = x;
             for (seconds, fill) in [
                 (above.own_s, DISCARDS),
@@ -199,27 +183,15 @@ fn frames(svg: &mut String, node: &Node, mut x: f64, y: f64, px_per_s: f64, whol
             ] {
                 let width = seconds * px_per_s;
                 if width >= 0.05 {
-                    *svg += &format!(
-                        "<rect x=\"{part:.2}\" y=\"{y:.1}\" width=\"{width:.2}\" height=\"{}\" \
-                         fill=\"{fill}\"/>",
-                        ROW - 1.0
-                    );
+                    *svg += &rect([part, y], [width, high], &format!("fill=\"{fill}\""));
                     part += width;
                 }
             }
-            *svg += &format!(
-                "<rect x=\"{x:.2}\" y=\"{y:.1}\" width=\"{width:.2}\" height=\"{}\" fill=\"none\" \
-                 stroke=\"#fff\" stroke-width=\".5\"/>",
-                ROW - 1.0
-            );
+            let border = "fill=\"none\" stroke=\"#fff\" stroke-width=\".5\"";
+            *svg += &rect([x, y], [width, high], border);
             let room = ((width - 6.0) / CHARACTER) as usize;
             if room >= 3 {
-                *svg += &format!(
-                    "<text x=\"{:.2}\" y=\"{:.1}\">{}</text>",
-                    x + 3.0,
-                    y + 13.0,
-                    text(&cut(name, room))
-                );
+                *svg += &label([x + 3.0, y + 13.0], "", &cut(name, room));
             }
             *svg += "</g>\n";
             frames(svg, above, x, y - ROW, px_per_s, whole_s);
@@ -243,12 +215,12 @@ fn timeline(svg: &mut String, all: &[Stretch], top: f64) {
     let end_s = (last.at_s + last.seconds).max(1e-9);
     let scale = (WIDTH - 2.0 * LEFT) / end_s;
     let bottom = top + BARS;
-    *svg += &format!(
-        "<text x=\"{LEFT}\" y=\"{:.1}\" fill=\"#666\">blocked, as a share of each stretch</text>\n\
-         <path d=\"M{LEFT} {top:.1}h{w:.1}M{LEFT} {bottom:.1}h{w:.1}\" stroke=\"#000\" stroke-opacity=\".15\"/>\n",
-        top - 6.0,
-        w = WIDTH - 2.0 * LEFT
-    );
+    let about = "blocked, as a share of each stretch";
+    *svg += &label([LEFT, top - 6.0], GREY, about);
+    for y in [top, bottom] {
+        let line = "fill=\"#000\" fill-opacity=\".15\"";
+        *svg += &rect([LEFT, y], [WIDTH - 2.0 * LEFT, 1.0], line);
+    }
     for one in all {
         let (x, width) = (LEFT + one.at_s * scale, one.seconds * scale);
         let mut y = bottom;
@@ -261,27 +233,19 @@ fn timeline(svg: &mut String, all: &[Stretch], top: f64) {
             let height = height.min(y - top);
             if height >= 0.05 {
                 y -= height;
-                *svg += &format!(
-                    "<rect x=\"{x:.2}\" y=\"{y:.2}\" width=\"{width:.2}\" height=\"{height:.2}\" fill=\"{fill}\"/>\n"
-                );
+                *svg += &rect([x, y], [width, height], &format!("fill=\"{fill}\""));
             }
         }
         let share = (one.discarding_s / one.seconds.max(1e-9)).clamp(0.0, 1.0);
         if share > 0.0 {
-            *svg += &format!(
-                "<rect class=\"lane\" x=\"{x:.2}\" y=\"{:.1}\" width=\"{width:.2}\" height=\"{LANE}\" \
-                 fill=\"#000\" fill-opacity=\"{share:.2}\"/>\n",
-                bottom + 3.0
-            );
+            let fill = format!("class=\"lane\" fill=\"#000\" fill-opacity=\"{share:.2}\"");
+            *svg += &rect([x, bottom + 3.0], [width, LANE], &fill);
         }
     }
     let y = bottom + LANE + 18.0;
-    *svg += &format!(
-        "<text x=\"{LEFT}\" y=\"{y:.1}\" fill=\"#666\">0 s; the dark lane: a discard in flight</text>\
-         <text x=\"{:.1}\" y=\"{y:.1}\" text-anchor=\"end\" fill=\"#666\">{}</text>\n",
-        WIDTH - LEFT,
-        units::seconds(end_s)
-    );
+    *svg += &label([LEFT, y], GREY, "0 s; the dark lane: a discard in flight");
+    let end = format!("{GREY} text-anchor=\"end\"");
+    *svg += &label([WIDTH - LEFT, y], &end, &units::seconds(end_s));
 }
 
 #[cfg(test)]
@@ -344,7 +308,7 @@ mod tests {
         assert!((width(&svg, "submit_bio_wait") - 980.0 * 3.0 / 4.0001).abs() < 0.1);
         assert_eq!(width(&svg, "too narrow"), 0.0);
         assert!(
-            svg.contains("3.0 s (75 %), 3.0 s of it discards' fault"),
+            svg.contains("3.0 s (75 %), 3.0 s of it discards&#39; fault"),
             "{svg}"
         );
         assert_eq!(svg.matches("class=\"lane\"").count(), 4);
@@ -360,7 +324,7 @@ mod tests {
         let svg = svg(&all);
         let frame = svg.lines().find(|line| line.starts_with("<g>")).unwrap();
         for (width, colour) in [(980, OTHERS), (245, DISCARDS), (490, BEHIND)] {
-            let part = format!("width=\"{width}.00\" height=\"17\" fill=\"{colour}\"");
+            let part = format!("width=\"{width}.00\" height=\"17.00\" fill=\"{colour}\"");
             assert!(frame.contains(&part), "{part} in {frame}");
         }
     }

@@ -14,11 +14,7 @@ pub fn verdict(verdict: &Verdict, record: &RunRecord) -> String {
     let (_, heading) = words::finding(verdict.verdict);
     let mut text = format!("**{heading}** — {}\n\n", escaped(&verdict.summary));
     for seen in &verdict.foreground {
-        let info = record.head.actors.iter().find(|a| a.name == seen.actor);
-        let what = info.map_or_else(
-            || format!("{}, {}", seen.op, words::loop_kind(&seen.loop_kind)),
-            words::actor,
-        );
+        let what = figures::work(seen, record);
         text += &format!("**{}**: {}\n\n", escaped(&seen.actor), escaped(&what));
         table(&mut text, seen);
     }
@@ -48,24 +44,17 @@ pub fn verdict(verdict: &Verdict, record: &RunRecord) -> String {
 fn table(text: &mut String, seen: &judge::verdict::Foreground) {
     let [before, beside, after] = figures::columns(seen);
     *text += &format!("| | {before} | {beside} | {after} |\n|---|--:|--:|--:|\n");
-    for row in figures::Row::told(seen) {
-        let cells = figures::compared(seen).map(|f| row.cell(&f));
-        let [before, beside, after] = &cells;
-        *text += &match row.tone(seen) {
-            Tone::Bad | Tone::Warn => {
-                format!("| {} | {before} | **{beside}** | {after} |\n", row.name())
-            }
-            _ => format!("| {} | {before} | {beside} | {after} |\n", row.name()),
+    for line in figures::lines(seen) {
+        let service = if line.service { " (service)" } else { "" };
+        let bold = match line.tone {
+            Tone::Bad | Tone::Warn => "**",
+            _ => "",
         };
-        if let Some(services) = figures::services(seen)
-            && row != figures::Row::Ops
-        {
-            let [before, beside, after] = services.map(|f| row.service_cell(&f));
-            *text += &format!(
-                "| {} (service) | {before} | {beside} | {after} |\n",
-                row.name()
-            );
-        }
+        let [before, beside, after] = &line.cells;
+        *text += &format!(
+            "| {}{service} | {before} | {bold}{beside}{bold} | {after} |\n",
+            line.name
+        );
     }
     text.push('\n');
     for note in figures::notes(seen) {

@@ -5,22 +5,11 @@
 //! They are kept as the text they were recorded as: decoded, an hour of four
 //! actors would take gigabytes.
 
-use std::io::{self, BufRead, BufReader, Read};
-
 use record::as_drive::latencies_as_drive;
 use record::{Grain, Latency, Line, Part};
 
-/// How every zstd frame begins.
-const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-
-/// How a record's line of a histogram begins; others needn't be parsed.
-const HISTOGRAM: &[u8] = b"{\"line\":\"histogram\"";
-
 /// More actors with two latencies each no record has in a second.
 const NEAR: usize = 256;
-
-/// Longest line that is read, in bytes, as the record's own reader has it.
-const MAX_LINE: u64 = 16 << 20;
 
 /// The latencies of one actor in one second, or in one stretch.
 #[derive(Debug, Clone, PartialEq)]
@@ -70,27 +59,6 @@ impl Seconds {
                 seconds,
                 v2: line.v2,
             });
-        }
-    }
-
-    /// Reads them from a record, plain or compressed. Unknown lines are left out, because
-    /// `RecordReader` decides whether it is a record. A record that breaks off gives the
-    /// seconds before.
-    ///
-    /// # Errors
-    /// If it can't be read.
-    pub fn read(mut from: impl Read) -> io::Result<Seconds> {
-        let mut start = Vec::with_capacity(ZSTD_MAGIC.len());
-        from.by_ref()
-            .take(ZSTD_MAGIC.len() as u64)
-            .read_to_end(&mut start)?;
-        let compressed = start == ZSTD_MAGIC;
-        let all = io::Cursor::new(start).chain(from);
-        if compressed {
-            let decoder = zstd::stream::read::Decoder::new(all)?;
-            read_lines(BufReader::new(decoder))
-        } else {
-            read_lines(BufReader::new(all))
         }
     }
 
@@ -167,26 +135,6 @@ impl FromIterator<Line> for Seconds {
     }
 }
 
-fn read_lines(mut from: impl BufRead) -> io::Result<Seconds> {
-    let mut seconds = Seconds::new();
-    let mut text = Vec::new();
-    loop {
-        text.clear();
-        match from.by_ref().take(MAX_LINE).read_until(b'\n', &mut text) {
-            Ok(0) => return Ok(seconds),
-            Ok(_) => {}
-            // The frame of a killed run has no end.
-            Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => return Ok(seconds),
-            Err(e) => return Err(e),
-        }
-        if text.starts_with(HISTOGRAM)
-            && let Ok(line) = serde_json::from_slice::<Line>(&text)
-        {
-            seconds.push(line);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use record::{HistogramLine, PhaseName, decode_histogram, encode_histogram, second_histogram};
@@ -206,21 +154,12 @@ mod tests {
     }
 
     #[test]
-    fn only_those_of_seconds_are_taken_also_from_a_broken_file() {
-        let mut text = String::from("{\"line\":\"head\"}\n");
-        for over in [Grain::SecondAt(2.0), Grain::Phase(PhaseName::Delete)] {
-            text += &serde_json::to_string(&line(over)).unwrap();
-            text.push('\n');
-        }
-        text += "{\"line\":\"histogram\",\"act";
-        let seconds = Seconds::read(text.as_bytes()).unwrap();
+    fn only_those_of_seconds_are_taken() {
+        let grains = [Grain::SecondAt(2.0), Grain::Phase(PhaseName::Delete)];
+        let seconds: Seconds = grains.into_iter().map(line).collect();
         assert_eq!(seconds.iter().count(), 1);
         assert_eq!(seconds.of(1, Latency::Response).count(), 1);
         assert_eq!(seconds.of(1, Latency::Service).count(), 0);
-        let packed = zstd::encode_all(text.as_bytes(), 1).unwrap();
-        let cut = &packed[..packed.len() - 3];
-        assert_eq!(Seconds::read(packed.as_slice()).unwrap().all, seconds.all);
-        assert!(Seconds::read(cut).is_ok());
     }
 
     #[test]

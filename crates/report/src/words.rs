@@ -7,7 +7,7 @@ use ::judge::counting;
 use ::judge::verdict::condition::{CheckResult, Checked};
 use ::judge::verdict::{BaselineFrom, Finding, Reason};
 use ::record::RunRecord;
-use ::record::{ActorInfo, DiscardSetting, LoopKind, Part, PhaseName, Target};
+use ::record::{ActorInfo, DiscardSetting, EventKind, LoopKind, Part, PhaseName, Target};
 pub(crate) use ::units::utc;
 use storage::FileSystem;
 
@@ -31,6 +31,33 @@ pub(crate) fn phase(name: PhaseName) -> &'static str {
         PhaseName::Delete => "delete",
         PhaseName::Recovery => "recovery",
     }
+}
+
+/// An event's mark in a picture; what comes before the baseline isn't drawn.
+pub(crate) fn event(kind: EventKind) -> Option<&'static str> {
+    match kind {
+        EventKind::DeletionBegan => Some("deletion began"),
+        EventKind::DeletionReturned => Some("it returned"),
+        EventKind::CommitForced => Some("commit forced"),
+        EventKind::CommitReturned => Some("commit done"),
+        EventKind::DebtPaid => Some("debt paid"),
+        EventKind::DiscardsDidNotCome => Some("discards did not come"),
+        EventKind::Interrupted => Some("interrupted"),
+        _ => None,
+    }
+}
+
+/// Whether a word is a unit that figures are shown with; no line ends before it.
+pub(crate) fn is_unit(word: &str) -> bool {
+    const UNITS: [&str; 18] = [
+        "ns", "µs", "us", "ms", "s", "min", "h", "%", "B", "KiB", "MiB", "GiB", "TiB", "kB", "MB",
+        "GB", "TB", "points",
+    ];
+    let word = word
+        .split(|c: char| ",;:.()".contains(c))
+        .next()
+        .unwrap_or_default();
+    UNITS.contains(&word.strip_suffix("/s").unwrap_or(word))
 }
 
 /// A part's name.

@@ -2,9 +2,8 @@
 
 use judge::Verdict;
 use record::RunRecord;
-use serde::Serialize;
 
-use super::{far_below_the_most, short};
+use super::far_below_the_most;
 use crate::series::Discards;
 use crate::thin;
 
@@ -12,7 +11,7 @@ use crate::thin;
 const MIB: f64 = 1_048_576.0;
 
 /// Mean size and mean wait of the discards of each interval, and the fit.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone)]
 pub(crate) struct Cost {
     /// Mean size of an interval's discards in MiB, rising.
     pub(crate) mib: Vec<f64>,
@@ -60,7 +59,7 @@ pub(crate) fn cost(record: &RunRecord, verdict: &Verdict) -> Cost {
         }
         if count > 0 && bytes > 0 && ms > 0 {
             let mib = bytes as f64 / count as f64 / MIB;
-            points.push((short(mib), short(ms as f64 * 1e3 / count as f64)));
+            points.push((mib, ms as f64 * 1e3 / count as f64));
         }
     }
     points.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -68,7 +67,7 @@ pub(crate) fn cost(record: &RunRecord, verdict: &Verdict) -> Cost {
     let fit = verdict.fit.as_ref();
     let both = |a: Option<f64>, b: Option<f64>| {
         let (a, b) = (a?, b?);
-        (a.is_finite() && b.is_finite()).then_some([short(a), short(b)])
+        (a.is_finite() && b.is_finite()).then_some([a, b])
     };
     let service = fit.and_then(|fit| both(fit.at_mib, fit.service_us));
     let mib: Vec<f64> = kept.iter().map(|&i| points[i].0).collect();

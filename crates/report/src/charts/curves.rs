@@ -3,9 +3,6 @@
 use hdrhistogram::Histogram;
 use record::RunRecord;
 use record::{Latency, Part, PhaseName};
-use serde::Serialize;
-
-use super::short;
 
 /// Points for each factor of ten in the share of slower operations.
 const PER_DECADE: u32 = 8;
@@ -14,7 +11,7 @@ const PER_DECADE: u32 = 8;
 const DECADES: u32 = 7;
 
 /// An actor's curves; all share `x`.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone)]
 pub(crate) struct Curves {
     pub(crate) actor: usize,
     pub(crate) name: String,
@@ -24,7 +21,7 @@ pub(crate) struct Curves {
 }
 
 /// The latencies of one phase, or of one run.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone)]
 pub(crate) struct Curve {
     /// `before`, `while deleting` or `after`; of runs over each other the run's.
     pub(crate) name: String,
@@ -84,7 +81,7 @@ pub(crate) fn response(
 /// The shares at which all curves have a point, as [`Curves::x`] has them.
 pub(crate) fn shares() -> Vec<f64> {
     (0..=PER_DECADE * DECADES)
-        .map(|i| short(f64::from(i) / f64::from(PER_DECADE)))
+        .map(|i| f64::from(i) / f64::from(PER_DECADE))
         .collect()
 }
 
@@ -97,7 +94,7 @@ pub(crate) fn points(histogram: &Histogram<u64>) -> Vec<f64> {
         if slower * operations < 10_f64.powf(-1.0 / f64::from(PER_DECADE)) {
             return f64::NAN;
         }
-        short(histogram.value_at_quantile(1.0 - slower) as f64 / 1e3)
+        histogram.value_at_quantile(1.0 - slower) as f64 / 1e3
     };
     shares().into_iter().map(us).collect()
 }

@@ -3,9 +3,7 @@
 
 use record::RunRecord;
 use record::{Latency, decode_histogram};
-use serde::Serialize;
 
-use super::{moment, short};
 use crate::seconds::{Second, Seconds};
 
 /// Most columns of whole seconds of a heat map, and most of shorter stretches.
@@ -30,7 +28,7 @@ const LATE_S: f64 = 0.15;
 const SAME_S: f64 = 1e-3;
 
 /// One actor's heat map.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Heat {
     pub(crate) actor: usize,
     pub(crate) name: String,
@@ -46,7 +44,7 @@ pub(crate) struct Heat {
 }
 
 /// The latencies of one stretch of time.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Column {
     /// In seconds since the record's zero.
     pub(crate) from: f64,
@@ -100,8 +98,8 @@ fn of_actor(record: &RunRecord, seconds: &Seconds, actor: usize, most: usize) ->
     let columns: Vec<Column> = columns
         .iter()
         .map(|column| Column {
-            from: moment(column.from),
-            to: moment(column.to),
+            from: column.from,
+            to: column.to,
             cells: column.rows[lowest..=highest]
                 .chunks(joined)
                 .map(|counts| counts.iter().sum::<u64>())
@@ -123,10 +121,10 @@ fn of_actor(record: &RunRecord, seconds: &Seconds, actor: usize, most: usize) ->
         actor,
         name: record.head.actors[actor].name.clone(),
         columns,
-        lowest_us: short(FINE.powi(lowest as i32) / 1e3),
+        lowest_us: FINE.powi(lowest as i32) / 1e3,
         ratio: FINE.powi(joined as i32),
         rows,
-        per_s: per_s.map(short),
+        per_s,
     })
 }
 

@@ -1,25 +1,41 @@
 //! The shaded stretches (phases, stalls and dips), and the events of single moments.
 
 use judge::Verdict;
+use record::Part;
 use record::RunRecord;
-use record::{EventKind, Part};
-use serde::Serialize;
 
-use super::moment;
-use crate::series::{self, Discards, Mark};
+pub(crate) use crate::series::Mark as Kind;
+use crate::series::{self, Discards};
 use crate::words;
 
 /// All of a record's.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone)]
 pub(crate) struct Spans {
     pub(crate) phases: Vec<PhaseSpan>,
     pub(crate) marks: Vec<MarkSpan>,
     pub(crate) events: Vec<Moment>,
+    /// Runs over each other: when each line's actor stalled.
+    pub(crate) lanes: Vec<Lane>,
     /// The stretch that is shown first: from the baseline to the end.
     pub(crate) view: [f64; 2],
+    /// All that was recorded.
+    pub(crate) all: [f64; 2],
+    /// The length of an interval.
+    pub(crate) step_s: f64,
 }
 
-#[derive(Debug, Clone, Serialize)]
+/// A stretch in which an actor stalled: drawn above the charts, in its line's colour.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Lane {
+    /// Which of a chart's lines.
+    pub(crate) line: usize,
+    /// Which of the comparison's actors, as in [`Chart::actors`](super::Chart::actors).
+    pub(crate) actor: usize,
+    pub(crate) from: f64,
+    pub(crate) to: f64,
+}
+
+#[derive(Debug, Clone)]
 pub(crate) struct PhaseSpan {
     pub(crate) name: &'static str,
     pub(crate) control: bool,
@@ -28,7 +44,7 @@ pub(crate) struct PhaseSpan {
 }
 
 /// A stretch in which an actor stalled or dipped.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone)]
 pub(crate) struct MarkSpan {
     pub(crate) actor: usize,
     pub(crate) kind: Kind,
@@ -36,20 +52,30 @@ pub(crate) struct MarkSpan {
     pub(crate) to: f64,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Kind {
-    Stall,
-    Dip,
-}
-
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone)]
 pub(crate) struct Moment {
     pub(crate) at: f64,
     pub(crate) word: &'static str,
 }
 
 impl Spans {
+    /// The moments, each with the letter that stands above its line.
+    pub(crate) fn lettered(&self) -> Vec<(String, &Moment)> {
+        let letters = ('a'..='z').cycle().map(String::from);
+        letters.zip(&self.events).collect()
+    }
+
+    /// From the first stall to the end of the last, with as much around them.
+    pub(crate) fn stalls(&self) -> Option<[f64; 2]> {
+        let marks = self.united(Kind::Stall, &[]).into_iter();
+        let all = marks.chain(self.lanes.iter().map(|lane| (lane.from, lane.to)));
+        let [from, to] = all
+            .map(|(from, to)| [from, to])
+            .reduce(|a, b| [a[0].min(b[0]), a[1].max(b[1])])?;
+        let around = (to - from).max(20.0 * self.step_s);
+        Some([from - around, to + around])
+    }
+
     /// The stretches in which some of these actors (none: any actor) stalled or
     /// dipped, each once, in order.
     pub(crate) fn united(&self, kind: Kind, actors: &[usize]) -> Vec<(f64, f64)> {
@@ -80,8 +106,8 @@ pub(crate) fn spans(record: &RunRecord, verdict: &Verdict) -> Spans {
         .map(|(i, phase)| PhaseSpan {
             name: words::phase(phase.name),
             control: phase.part == Part::Control,
-            from: moment(phase.at_s),
-            to: moment(record.phases.get(i + 1).map_or(end, |next| next.at_s)),
+            from: phase.at_s,
+            to: record.phases.get(i + 1).map_or(end, |next| next.at_s),
         })
         .collect();
     let begin = record.intervals.at_s.first().copied().unwrap_or(0.0);
@@ -92,8 +118,10 @@ pub(crate) fn spans(record: &RunRecord, verdict: &Verdict) -> Spans {
             [from, end]
         } else {
             [begin, end]
-        }
-        .map(moment),
+        },
+        all: [begin, end],
+        step_s: record.head.interval_ms / 1e3,
+        lanes: Vec::new(),
         marks: marks(record, verdict),
         events: events(record),
         phases,
@@ -115,15 +143,14 @@ fn marks(record: &RunRecord, verdict: &Verdict) -> Vec<MarkSpan> {
                 i += 1;
             }
             let kind = match marks[first] {
-                Some(Mark::Stall) => Kind::Stall,
-                Some(Mark::Dip) => Kind::Dip,
+                Some(kind) => kind,
                 None => continue,
             };
             spans.push(MarkSpan {
                 actor,
                 kind,
-                from: moment(intervals.at_s[first]),
-                to: moment(intervals.at_s[i - 1] + f64::from(intervals.seconds[i - 1])),
+                from: intervals.at_s[first],
+                to: intervals.at_s[i - 1] + f64::from(intervals.seconds[i - 1]),
             });
         }
     }
@@ -131,26 +158,13 @@ fn marks(record: &RunRecord, verdict: &Verdict) -> Vec<MarkSpan> {
 }
 
 fn events(record: &RunRecord) -> Vec<Moment> {
-    let word = |kind| match kind {
-        EventKind::DeletionBegan => Some("deletion began"),
-        EventKind::DeletionReturned => Some("last call returned"),
-        EventKind::CommitForced => Some("commit forced"),
-        EventKind::CommitReturned => Some("commit done"),
-        EventKind::DebtPaid => Some("debt paid"),
-        EventKind::DiscardsDidNotCome => Some("discards did not come"),
-        EventKind::Interrupted => Some("interrupted"),
-        EventKind::Prepared
-        | EventKind::SettleSteady
-        | EventKind::SettleLimit
-        | EventKind::ContinuousDeletionBegan
-        | EventKind::Warning => None,
-    };
     let known = record.events.iter();
     known
-        .filter_map(|event| Some((event.at_s, word(event.kind)?)))
-        .map(|(at_s, word)| Moment {
-            at: moment(at_s),
-            word,
+        .filter_map(|event| {
+            Some(Moment {
+                at: event.at_s,
+                word: words::event(event.kind)?,
+            })
         })
         .collect()
 }

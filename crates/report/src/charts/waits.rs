@@ -3,7 +3,6 @@
 use record::RunRecord;
 
 use super::time::{Chart, Line, Unit};
-use super::{moment, short};
 use crate::thin;
 
 /// A chart for each actor that waited, with the discards in flight beside its waits. `limit`: most
@@ -22,7 +21,7 @@ pub(super) fn waits(record: &RunRecord, limit: usize) -> Vec<Chart> {
             ("for something else", &one.shares.otherwise),
             ("a discard in flight", &timeline.discarding),
         ];
-        let at = |i: &usize| moment(timeline.at_s + (*i as f64 + 0.5) * timeline.stretch_s);
+        let at = |i: &usize| timeline.at_s + (*i as f64 + 0.5) * timeline.stretch_s;
         let series: Vec<_> = named
             .iter()
             .map(|(_, all)| move |i: usize| value(all, i))
@@ -31,24 +30,19 @@ pub(super) fn waits(record: &RunRecord, limit: usize) -> Vec<Chart> {
         let kept = thin::indices(timeline.discarding.len(), 0..0, &series, limit);
         let actors = &record.head.actors;
         let own = actors.iter().position(|actor| actor.name == one.actor);
-        Chart {
-            id: format!("waits-{number}"),
-            title: format!("Waits of {}, as a share of its time", one.actor),
-            unit: Unit::Share,
-            log: false,
-            top: Some(1.0),
-            bands: false,
-            actors: own.into_iter().collect(),
-            x: kept.iter().map(at).collect(),
-            lines: named
-                .iter()
-                .filter(|(_, all)| !all.is_empty())
-                .map(|(name, all)| Line {
-                    name: (*name).to_owned(),
-                    y: kept.iter().map(|&i| short(value(all, i))).collect(),
-                })
-                .collect(),
-        }
+        let title = format!("Waits of {}, as a share of its time", one.actor);
+        let mut chart = Chart::new(&format!("waits-{number}"), title, Unit::Share);
+        chart.top = Some(1.0);
+        chart.actors = own.into_iter().collect();
+        chart.x = kept.iter().map(at).collect();
+        let told = named.iter().filter(|(_, all)| !all.is_empty());
+        chart.lines = told
+            .map(|(name, all)| Line {
+                name: (*name).to_owned(),
+                y: kept.iter().map(|&i| value(all, i)).collect(),
+            })
+            .collect();
+        chart
     };
     waited.enumerate().map(chart).collect()
 }

@@ -1,24 +1,12 @@
 //! A comparison as one page, in the form of the report's.
 
 use judge::compare::{Comparison, Group};
-use serde::Serialize;
 
-use super::overlay::{self, Lane, Overlay};
+use super::overlay::{self, Overlay};
 use super::words;
-use crate::charts::{Chart, Curves, Heat, Spans};
-use crate::html::{escape, shell, tables};
-use crate::words::finding;
-
-/// The data of the report's scripts; a comparison has no heat maps.
-#[derive(Debug, Serialize)]
-struct Data<'a> {
-    interval_s: f64,
-    spans: &'a Spans,
-    charts: &'a [Chart],
-    heat: [Heat; 0],
-    curves: &'a [Curves],
-    lanes: &'a [Lane],
-}
+use crate::html::shell::{self, cell};
+use crate::html::{escape, tables};
+use crate::words::{Tone, finding};
 
 /// The page of a comparison of these groups.
 ///
@@ -48,15 +36,7 @@ pub fn page(comparison: &Comparison, groups: &[Group<'_>]) -> serde_json::Result
         "<details><summary>Comparison as JSON</summary>\n<pre tabindex=\"0\">{}</pre>\n</details>\n",
         escape::text(&serde_json::to_string_pretty(comparison)?)
     );
-    let data = Data {
-        interval_s: drawn.step_s,
-        spans: &drawn.spans,
-        charts: &drawn.charts,
-        heat: [],
-        curves: &drawn.curves,
-        lanes: &drawn.lanes,
-    };
-    shell::end(html, &data)
+    Ok(shell::end(html))
 }
 
 fn runs(html: &mut String, comparison: &Comparison) {
@@ -97,39 +77,34 @@ fn figures(html: &mut String, comparison: &Comparison) {
         escape::prose(words::COLOURS)
     );
     for table in words::tables(comparison) {
-        *html += &format!(
-            "{0}<table>\n\
-             <caption><b>{1}</b></caption>\n<thead><tr><td></td>",
-            shell::wide("actor", &table.title),
-            escape::text(&table.title)
-        );
+        let mut head = vec![""];
         for (i, group) in comparison.groups.iter().enumerate() {
-            let change = if i > 0 {
-                "<th scope=\"col\">change</th>"
-            } else {
-                ""
-            };
-            *html += &format!(
-                "<th scope=\"col\">{}</th>{change}",
-                escape::text(&group.name)
-            );
+            head.push(&group.name);
+            head.extend((i > 0).then_some("change"));
         }
-        *html += "</tr></thead>\n<tbody>\n";
-        for row in &table.rows {
-            *html += &format!("<tr><th scope=\"row\">{}</th>", words::label(row.figure));
+        let rows = table.rows.iter().map(|row| {
+            let mut cells = vec![cell(words::label(row.figure))];
             for (i, side) in words::sides(row).iter().enumerate() {
-                *html += &format!("<td>{}</td>", escape::prose(side));
+                cells.push(cell(side));
                 if let Some(change) = i.checked_sub(1).and_then(|i| row.changes.get(i)) {
-                    *html += &format!(
-                        "<td class=\"change {}\">{}</td>",
-                        tables::class(words::tone(row, change)),
-                        bracketed(&words::change(row, change))
-                    );
+                    let class = match words::tone(row, change) {
+                        Tone::Plain => "change",
+                        Tone::Good => "change good",
+                        Tone::Note => "change info",
+                        Tone::Warn => "change warn",
+                        Tone::Bad => "change bad",
+                    };
+                    cells.push((bracketed(&words::change(row, change)), class));
                 }
             }
-            *html += "</tr>\n";
-        }
-        *html += "</tbody>\n</table>\n</div>\n";
+            cells
+        });
+        let caption = format!(
+            ">\n<caption><b>{}</b></caption>",
+            escape::text(&table.title)
+        );
+        let shown = shell::table(&caption, &head, rows);
+        *html += &shell::wide("actor", &table.title, &shown);
     }
     *html += "</section>\n";
 }
@@ -151,15 +126,14 @@ fn timeline(html: &mut String, drawn: &Overlay) {
          <h2 id=\"timeline-title\">Timeline</h2>\n\
          <p class=\"note\">Time 0 is each run&#39;s first deletion call; of an imported log, which has none, its \
          first discards. The charts begin with the longest deletion and twice its length on both sides. \
-         A point is {} long: the mean rate in it, or the longest latency{}.</p>\n\
-         <p class=\"note\">Drag to zoom, double-click to go back. With the keyboard: Tab to a chart, arrow keys move \
-         the cursor (Shift: faster), Enter zooms in, Backspace out, Esc goes back.</p>\n<noscript><p>The charts need JavaScript; the tables tell the same.</p></noscript>\n",
-        escape::prose(&units::seconds(drawn.step_s)),
+         A point is {} long: the mean rate in it, or the longest latency{}.</p>\n{}",
+        escape::prose(&units::seconds(drawn.spans.step_s)),
         if drawn.medians {
             "; of repeats the median"
         } else {
             ""
-        }
+        },
+        shell::HINT
     );
     if !drawn.adrift.is_empty() {
         *html += &format!(
@@ -168,12 +142,12 @@ fn timeline(html: &mut String, drawn: &Overlay) {
             escape::text(&drawn.adrift.join(", "))
         );
     }
-    if !drawn.lanes.is_empty() {
+    if !drawn.spans.lanes.is_empty() {
         *html += "<p class=\"note\">The bars above a chart show when each line&#39;s foreground stalled, in the \
                   colours and the order of the legend.</p>\n";
     }
-    *html += &shell::tools("Deletion");
-    shell::charts(html, &drawn.charts);
+    *html += &shell::tools("Deletion", &drawn.spans);
+    shell::charts(html, &drawn.charts, &drawn.spans);
     *html += "</section>\n";
 }
 
@@ -183,25 +157,15 @@ fn curves(html: &mut String, drawn: &Overlay) {
     }
     *html += &format!(
         "<section aria-labelledby=\"curves-title\">\n<h2 id=\"curves-title\">Percentile curves during the \
-         deletion</h2>\n<p class=\"note\">Response times{}.</p>\n<div class=\"pair\">\n",
+         deletion</h2>\n<p class=\"note\">Response times{}.</p>\n",
         if drawn.medians {
             "; of repeats all operations together"
         } else {
             ""
         }
     );
-    for curves in &drawn.curves {
-        shell::figure(
-            html,
-            &format!("curves-{}", curves.actor),
-            &format!(
-                "Latency of {} by percentile, during the deletion",
-                curves.name
-            ),
-            "The tables above have the figures.",
-        );
-    }
-    *html += "</div>\n</section>\n";
+    *html += &shell::curves(&drawn.curves, "The tables above have the figures.");
+    *html += "</section>\n";
 }
 
 fn set_up(html: &mut String, comparison: &Comparison) {
@@ -212,21 +176,14 @@ fn set_up(html: &mut String, comparison: &Comparison) {
         *html += "<p>Nothing that is known.</p>\n</section>\n";
         return;
     }
-    *html += &shell::wide("", "What differs in the set-up");
-    *html += "<table class=\"setup\">\n<thead><tr><td></td>";
-    for group in &comparison.groups {
-        *html += &format!("<th scope=\"col\">{}</th>", escape::text(&group.name));
-    }
-    *html += "</tr></thead>\n<tbody>\n";
-    for difference in others {
-        *html += &format!(
-            "<tr><th scope=\"row\">{}</th>",
-            escape::text(&difference.name)
-        );
-        for values in &difference.values {
-            *html += &format!("<td>{}</td>", escape::text(&words::values(values)));
-        }
-        *html += "</tr>\n";
-    }
-    *html += "</tbody>\n</table>\n</div>\n</section>\n";
+    let mut head = vec![""];
+    head.extend(comparison.groups.iter().map(|group| group.name.as_str()));
+    let rows = others.iter().map(|difference| {
+        let values = difference.values.iter().map(|values| words::values(values));
+        let cells = [difference.name.clone()].into_iter().chain(values);
+        cells.map(|text| (escape::text(&text), "")).collect()
+    });
+    let table = shell::table(" class=\"setup\">", &head, rows);
+    *html += &shell::wide("", "What differs in the set-up", &table);
+    *html += "</section>\n";
 }

@@ -11,10 +11,10 @@ use judge::compare::{Comparison, Figure, Group};
 use judge::{JudgeOptions, judge};
 use record::RunRecord;
 use record::{EventKind, Part, PhaseName, latency_histogram};
-use serde::Serialize;
 
-use crate::charts::{self, Chart, Curve, Curves, Kind, Line, Moment, Spans, Unit};
-use crate::charts::{far_below_the_most, moment, short};
+use crate::charts::{
+    self, Chart, Curve, Curves, Kind, Lane, Line, Moment, Spans, Unit, far_below_the_most,
+};
 use crate::series::{self, Discards, SIGNIFICANT};
 
 /// Most points of a line.
@@ -28,25 +28,11 @@ pub(super) struct Overlay {
     pub(super) charts: Vec<Chart>,
     /// Percentile curves of each run's foreground during the deletion.
     pub(super) curves: Vec<Curves>,
-    /// When each run's foreground stalled.
-    pub(super) lanes: Vec<Lane>,
     pub(super) spans: Spans,
-    pub(super) step_s: f64,
     /// Whether the lines are medians of repeats.
     pub(super) medians: bool,
     /// Runs without a deletion or a discard to count their time from.
     pub(super) adrift: Vec<String>,
-}
-
-/// A stretch in which an actor stalled: drawn above the charts, in its line's colour.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub(super) struct Lane {
-    /// Which of a chart's lines.
-    pub(super) line: usize,
-    /// Which of the comparison's actors, as in [`Chart::actors`].
-    pub(super) actor: usize,
-    pub(super) from: f64,
-    pub(super) to: f64,
 }
 
 /// A run with its own clock.
@@ -112,8 +98,10 @@ pub(super) fn overlay(groups: &[Group<'_>], comparison: &Comparison) -> Overlay 
     Overlay {
         charts: drawn.charts(&actors),
         curves: drawn.curves(&actors),
-        lanes,
         spans: Spans {
+            lanes,
+            all: [begin, end],
+            step_s,
             phases: Vec::new(),
             marks: Vec::new(),
             events: vec![Moment {
@@ -124,10 +112,8 @@ pub(super) fn overlay(groups: &[Group<'_>], comparison: &Comparison) -> Overlay 
                 view
             } else {
                 [begin, end]
-            }
-            .map(moment),
+            },
         },
-        step_s,
         medians,
         adrift,
     }
@@ -264,7 +250,7 @@ impl Grid {
     }
 
     fn middles(&self) -> Vec<f64> {
-        let middle = |n: usize| moment((self.first + n as f64 + 0.5) * self.step_s);
+        let middle = |n: usize| (self.first + n as f64 + 0.5) * self.step_s;
         (0..self.count).map(middle).collect()
     }
 }
@@ -294,7 +280,7 @@ impl Drawn<'_> {
                     .map_or((Vec::new(), 1), |actor| series::rates(run.record, actor));
                 move |i| rates.get(i).copied().filter(|rate| rate.is_finite())
             });
-            let chart = self.chart(format!("rate-{n}"), title, Unit::PerSecond, lines);
+            let chart = self.chart(&format!("rate-{n}"), &title, Unit::PerSecond, lines);
             charts.extend(chart.map(|chart| Chart {
                 top: far_below_the_most(&all(&chart)),
                 actors: vec![n],
@@ -307,7 +293,7 @@ impl Drawn<'_> {
                 let actor = index(run.record, (name, op), actors);
                 move |i| series::latency_us(run.record, actor?, i)
             });
-            let chart = self.chart(format!("latency-{n}"), title, Unit::Us, lines);
+            let chart = self.chart(&format!("latency-{n}"), &title, Unit::Us, lines);
             charts.extend(chart.map(|chart| Chart {
                 log: true,
                 actors: vec![n],
@@ -315,36 +301,26 @@ impl Drawn<'_> {
             }));
         }
         let trim = self.lines(Join::Mean, |run| |i| run.discards.rate(run.record, i));
-        charts.extend(self.chart(
-            "trim".into(),
-            "Discarded (TRIM)".into(),
-            Unit::BytesPerSecond,
-            trim,
-        ));
+        let unit = Unit::BytesPerSecond;
+        charts.extend(self.chart("trim", "Discarded (TRIM)", unit, trim));
         let debt = self.lines(Join::Most, |run| |i| Some(run.discards.debt[i] as f64));
         let owes = |line: &Line| line.y.iter().any(|&y| y > 0.0);
         if debt.iter().any(owes) {
-            let title = "Discard debt: freed, not yet discarded".to_owned();
-            charts.extend(self.chart("debt".into(), title, Unit::Bytes, debt));
+            let title = "Discard debt: freed, not yet discarded";
+            charts.extend(self.chart("debt", title, Unit::Bytes, debt));
         }
         charts
     }
 
     /// `None` where no run tells anything.
-    fn chart(&self, id: String, title: String, unit: Unit, lines: Vec<Line>) -> Option<Chart> {
+    fn chart(&self, id: &str, title: &str, unit: Unit, lines: Vec<Line>) -> Option<Chart> {
         let told = lines
             .iter()
             .any(|line| line.y.iter().any(|y| y.is_finite()));
         told.then(|| Chart {
-            id,
-            title,
-            unit,
-            log: false,
-            top: None,
-            bands: false,
-            actors: Vec::new(),
             x: self.grid.middles(),
             lines,
+            ..Chart::new(id, title.to_owned(), unit)
         })
     }
 
@@ -416,8 +392,8 @@ impl Drawn<'_> {
                     lanes.extend(stalls.map(|(from, to)| Lane {
                         line,
                         actor,
-                        from: moment(from - run.zero_s),
-                        to: moment(to - run.zero_s),
+                        from: from - run.zero_s,
+                        to: to - run.zero_s,
                     }));
                 }
             }
@@ -437,7 +413,7 @@ impl Drawn<'_> {
                 .map(|run| self.grid.laid(run, join, values(run)))
                 .collect();
             let middle = |n: usize| median(laid.iter().map(|run| run[n]));
-            let y = (0..self.grid.count).map(|n| short(middle(n))).collect();
+            let y = (0..self.grid.count).map(middle).collect();
             Line { name, y }
         };
         named.map(line).collect()

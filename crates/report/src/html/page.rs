@@ -3,14 +3,16 @@
 use judge::Verdict;
 use record::RunRecord;
 
-use super::{Data, escape, set_up, shell, tables};
-use crate::charts::{Heat, Moment};
+use super::{escape, set_up, shell, tables};
+use crate::charts::{self, Chart, Heat, Spans};
+use crate::seconds::Seconds;
+use crate::svg::{self, Medium};
 use crate::words;
 
 pub(super) fn page(
     record: &RunRecord,
     verdict: &Verdict,
-    data: &Data,
+    seconds: &Seconds,
 ) -> serde_json::Result<String> {
     let (tone, heading) = words::finding(verdict.verdict);
     let title = match record.head.target.path.as_str() {
@@ -30,26 +32,26 @@ pub(super) fn page(
     html += &tables::advice(verdict, record);
     html += &tables::figures(verdict);
     html += &tables::waits(verdict);
-    timeline(&mut html, record, data);
-    heat(&mut html, data);
-    curves(&mut html, data);
-    cost(&mut html, data);
+    let spans = charts::spans(record, verdict);
+    timeline(&mut html, record, &spans);
+    heat(&mut html, &charts::heat(record, seconds), &spans);
+    curves(&mut html, record);
+    cost(&mut html, record, verdict);
     html += &set_up::section(record, verdict)?;
-    shell::end(html, data)
+    Ok(shell::end(html))
 }
 
-fn timeline(html: &mut String, record: &RunRecord, data: &Data) {
+fn timeline(html: &mut String, record: &RunRecord, spans: &Spans) {
+    let charts = charts::over_time(record);
     *html += "<section id=\"timeline\" aria-labelledby=\"timeline-title\">\n\
               <h2 id=\"timeline-title\">Timeline</h2>\n\
-              <p class=\"note\">Grey bands: phases. Red with a bar on top: the actor stalled. Yellow: it \
+              <p class=\"note\">Grey bands: phases. Red: the actor stalled. Yellow: it \
               dipped without discards. Latencies are response times; the maximum includes the wait of the \
-              oldest operation still in flight.</p>\n\
-              <p class=\"note\">Drag to zoom, double-click to go back. With the keyboard: Tab to a chart, arrow \
-              keys move the cursor (Shift: faster), Enter zooms in, Backspace out, Esc goes back.</p>\n\
-              <noscript><p>The charts need JavaScript; the tables tell the same.</p></noscript>\n";
-    *html += &events(&data.spans.events);
-    *html += &shell::tools("From baseline");
-    let most = data.charts.iter().map(|chart| chart.x.len()).max();
+              oldest operation still in flight.</p>\n";
+    *html += &events(spans);
+    *html += shell::HINT;
+    *html += &shell::tools("From baseline", spans);
+    let most = charts.iter().map(|chart: &Chart| chart.x.len()).max();
     if let Some(most) = most.filter(|&most| most < record.intervals.len()) {
         *html += &format!(
             "<p class=\"note\">Each line has at most {} of the record&#39;s {} intervals: in each stretch \
@@ -59,19 +61,19 @@ fn timeline(html: &mut String, record: &RunRecord, data: &Data) {
             units::count(record.intervals.len() as u64)
         );
     }
-    shell::charts(html, &data.charts);
-    *html += &tables::over_time(record, &data.charts, &data.spans);
+    shell::charts(html, &charts, spans);
+    *html += &tables::over_time(record, &charts, spans);
     *html += "</section>\n";
 }
 
 /// The dashed lines in words, with their moments.
-fn events(events: &[Moment]) -> String {
-    if events.is_empty() {
+fn events(spans: &Spans) -> String {
+    if spans.events.is_empty() {
         return String::new();
     }
-    let told: Vec<String> = events
-        .iter()
-        .map(|event| format!("{} at {:.2} s", event.word, event.at))
+    let lettered = spans.lettered().into_iter();
+    let told: Vec<String> = lettered
+        .map(|(letter, event)| format!("{letter} {} at {:.2} s", event.word, event.at))
         .collect();
     format!(
         "<p class=\"note events\">Dashed lines: {}.</p>\n",
@@ -93,49 +95,40 @@ fn columns(heat: &[Heat]) -> String {
     }
 }
 
-fn heat(html: &mut String, data: &Data) {
+fn heat(html: &mut String, heat: &[Heat], spans: &Spans) {
     *html +=
         "<section aria-labelledby=\"heat-title\">\n<h2 id=\"heat-title\">Latency heat map</h2>\n";
-    if data.heat.is_empty() {
+    if heat.is_empty() {
         *html += "<p class=\"note\">This record has no histograms of single seconds.</p>\n";
     } else {
         *html += &format!(
             "<p class=\"note\">How many operations completed with which latency. A stall is a gap with a \
              fleck high above its end. {}</p>\n",
-            escape::prose(&columns(&data.heat))
+            escape::prose(&columns(heat))
         );
     }
-    for heat in &data.heat {
+    for one in heat {
         let about = "Operations by time and latency; the percentile curves tell the same in sum.";
-        shell::figure(
-            html,
-            &format!("heat-{}", heat.actor),
-            &format!("Latencies of {}", heat.name),
-            about,
-        );
+        let id = format!("heat-{}", one.actor);
+        *html += &svg::heat(one, spans, Medium::Page).figure(&id, about);
     }
     *html += "</section>\n";
 }
 
-fn curves(html: &mut String, data: &Data) {
-    if data.curves.is_empty() {
+fn curves(html: &mut String, record: &RunRecord) {
+    let all = charts::curves(record);
+    if all.is_empty() {
         return;
     }
     *html += "<section aria-labelledby=\"curves-title\">\n<h2 id=\"curves-title\">Percentile \
-              curves</h2>\n<div class=\"pair\">\n";
-    for curves in &data.curves {
-        shell::figure(
-            html,
-            &format!("curves-{}", curves.actor),
-            &format!("Latency of {} by percentile", curves.name),
-            "The table above has the figures.",
-        );
-    }
-    *html += "</div>\n</section>\n";
+              curves</h2>\n";
+    *html += &shell::curves(&all, "The table above has the figures.");
+    *html += "</section>\n";
 }
 
-fn cost(html: &mut String, data: &Data) {
-    if data.cost.is_empty() {
+fn cost(html: &mut String, record: &RunRecord, verdict: &Verdict) {
+    let cost = charts::cost(record, verdict);
+    if cost.is_empty() {
         return;
     }
     *html += "<section aria-labelledby=\"cost-title\">\n<h2 id=\"cost-title\">Cost of a discard</h2>\n\
@@ -143,7 +136,7 @@ fn cost(html: &mut String, data: &Data) {
               fixed time of every discard, b the time for each MiB of it: S = a + b·L. A point is an \
               interval: the mean size of its discards and their mean wait. The wait includes queueing, so \
               points lie above the line.</p>\n";
-    let mut about = match data.cost.line {
+    let mut about = match cost.line {
         Some([a, b]) => format!(
             "Here S = {} + {} per MiB.",
             units::latency_us(a),
@@ -155,17 +148,17 @@ fn cost(html: &mut String, data: &Data) {
                 .to_owned()
         }
     };
-    if let Some([mib, us]) = data.cost.service {
+    if let Some([mib, us]) = cost.service {
         about += &format!(
-            " The ring marks S as the verdict has it: {} at {}.",
+            " The large dot marks S as the verdict has it: {} at {}.",
             units::latency_us(us),
             units::bytes((mib * units::MIB as f64) as u64)
         );
     }
-    if let Some(beyond) = data.cost.told_beyond() {
+    if let Some(beyond) = cost.told_beyond() {
         about += &format!(" {beyond}: the axes are cut so that the others can be seen.");
     }
     *html += &format!("<p class=\"note\">{}</p>\n", escape::prose(&about));
-    shell::figure(html, "cost", "Wait of discards by their size", &about);
+    *html += &svg::cost(&cost, &svg::drives(record), Medium::Page).figure("cost", &about);
     *html += "</section>\n";
 }

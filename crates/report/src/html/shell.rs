@@ -1,24 +1,17 @@
 //! The frame of every page: its head, the tools above its charts, its data and scripts.
 
-use serde::Serialize;
-
 use super::escape;
-use crate::charts::Chart;
+use crate::charts::{Chart, Curves, Spans};
+use crate::svg::{self, Medium};
 
-const UPLOT_CSS: &str = include_str!("../../assets/uplot/uPlot.min.css");
-const UPLOT_JS: &str = include_str!("../../assets/uplot/uPlot.iife.min.js");
-const UPLOT_LICENCE: &str = include_str!("../../assets/uplot/LICENSE");
 const CSS: &str = include_str!("../../assets/report.css");
+const SCRIPT: &str = include_str!("../../assets/report.js");
 
-/// Ours, in the order in which they need each other.
-const SCRIPTS: [&str; 6] = [
-    include_str!("../../assets/format.js"),
-    include_str!("../../assets/theme.js"),
-    include_str!("../../assets/time.js"),
-    include_str!("../../assets/heat.js"),
-    include_str!("../../assets/curves.js"),
-    include_str!("../../assets/main.js"),
-];
+/// How to use the script.
+pub(crate) const HINT: &str = "<p class=\"note\">Point at a chart for its values. Drag to zoom, double-click to \
+    go back. With the keyboard: Tab to a chart, arrow keys move the cursor (Shift: faster), Enter zooms \
+    in, Backspace out, Esc goes back.</p>\n<noscript><p>Values at a cursor and zoom need JavaScript; \
+    the tables have the values, too.</p></noscript>\n";
 
 /// The content security policy: the page may load nothing.
 const POLICY: &str = concat!(
@@ -27,18 +20,33 @@ const POLICY: &str = concat!(
 );
 
 /// Buttons above the charts over time; `view` names the stretch that is shown first.
-pub(crate) fn tools(view: &str) -> String {
-    format!(
-        "<div class=\"tools\" role=\"toolbar\" aria-label=\"Zoom of all charts over time\" hidden>\n\
-         <button type=\"button\" data-do=\"in\" aria-label=\"Zoom in\">+</button>\n\
-         <button type=\"button\" data-do=\"out\" aria-label=\"Zoom out\">−</button>\n\
-         <button type=\"button\" data-do=\"left\" aria-label=\"Earlier\">◀</button>\n\
-         <button type=\"button\" data-do=\"right\" aria-label=\"Later\">▶</button>\n\
-         <button type=\"button\" data-do=\"stall\">Stall</button>\n\
-         <button type=\"button\" data-do=\"view\">{view}</button>\n\
-         <button type=\"button\" data-do=\"all\">All</button>\n\
-         <label><input type=\"checkbox\" id=\"log\" checked> log latency</label>\n</div>\n"
-    )
+pub(crate) fn tools(view: &str, spans: &Spans) -> String {
+    let mut html = String::from(
+        "<div class=\"tools\" role=\"toolbar\" aria-label=\"Zoom of all charts over time\" hidden>\n",
+    );
+    for (sign, label, by) in [
+        ("+", "Zoom in", ".5 0"),
+        ("−", "Zoom out", "2 0"),
+        ("◀", "Earlier", "1 -.5"),
+        ("▶", "Later", "1 .5"),
+    ] {
+        html += &format!(
+            "<button type=\"button\" data-by=\"{by}\" aria-label=\"{label}\">{sign}</button>\n"
+        );
+    }
+    let stretches = [
+        ("Stall", "stall", spans.stalls()),
+        (view, "view", Some(spans.view)),
+        ("All", "all", Some(spans.all)),
+    ];
+    for (name, id, stretch) in stretches {
+        if let Some([from, to]) = stretch {
+            html += &format!(
+                "<button type=\"button\" id=\"{id}\" data-to=\"{from} {to}\">{name}</button>\n"
+            );
+        }
+    }
+    html + "</div>\n"
 }
 
 /// Everything before the body's first element.
@@ -49,46 +57,68 @@ pub(crate) fn begin(title: &str) -> String {
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n\
          <meta name=\"generator\" content=\"trimbench\">\n\
-         <title>{} – trimbench</title>\n<style>\n{UPLOT_CSS}\n{CSS}</style>\n</head>\n<body>\n",
+         <title>{} – trimbench</title>\n<style>\n{CSS}</style>\n</head>\n<body>\n",
         escape::text(title)
     )
 }
 
-/// The end of `<main>` and of the page, with the scripts' data and the scripts.
-///
-/// # Errors
-/// If the data can't be written as JSON.
-pub(crate) fn end(mut html: String, data: &impl Serialize) -> serde_json::Result<String> {
-    html += "</main>\n<footer><p>Made by trimbench. Charts: uPlot, under the licence that stands in this \
-             file&#39;s source.</p></footer>\n";
-    html += &format!("<!--\nuPlot:\n{UPLOT_LICENCE}-->\n");
-    html += "<script type=\"application/json\" id=\"data\">";
-    html += &escape::json(data)?;
-    html += "</script>\n<script>\n";
-    html += UPLOT_JS;
-    html += "\n</script>\n<script>\n(() => {\n'use strict';\n";
-    for script in SCRIPTS {
-        html += script;
-    }
-    html += "})();\n</script>\n</body>\n</html>\n";
-    Ok(html)
+/// The end of `<main>` and of the page, with the script.
+pub(crate) fn end(html: String) -> String {
+    html + "</main>\n<footer><p>Made by trimbench.</p></footer>\n<script>\n"
+        + SCRIPT
+        + "</script>\n</body>\n</html>\n"
 }
 
-/// The begin of what holds a table that can be wider than a phone, with the hint that
-/// it scrolls: the script shows it where it does.
-pub(crate) fn wide(class: &str, title: &str) -> String {
+/// A cell of a table as HTML, and its class.
+pub(crate) type Cell = (String, &'static str);
+
+/// A cell without a class.
+pub(crate) fn cell(text: &str) -> Cell {
+    (escape::prose(text), "")
+}
+
+/// A table; `of` follows its name: attributes, `>`, a caption. The first cell of a row names it.
+pub(crate) fn table(of: &str, head: &[&str], rows: impl IntoIterator<Item = Vec<Cell>>) -> String {
+    let mut html = format!("<table{of}\n<thead><tr>");
+    for name in head {
+        html += &match name.is_empty() {
+            true => "<td></td>".to_owned(),
+            false => format!("<th scope=\"col\">{}</th>", escape::text(name)),
+        };
+    }
+    html += "</tr></thead>\n<tbody>\n";
+    for row in rows {
+        html += "<tr>";
+        for (i, (text, class)) in row.iter().enumerate() {
+            let class = match class.is_empty() {
+                true => String::new(),
+                false => format!(" class=\"{class}\""),
+            };
+            html += &match i {
+                0 => format!("<th scope=\"row\"{class}>{text}</th>"),
+                _ => format!("<td{class}>{text}</td>"),
+            };
+        }
+        html += "</tr>\n";
+    }
+    html + "</tbody>\n</table>\n"
+}
+
+/// A table that can be wider than a phone, with the hint that it scrolls: the script shows it where
+/// it does.
+pub(crate) fn wide(class: &str, title: &str, table: &str) -> String {
     format!(
         "<p class=\"more\" hidden>Scroll the table sideways to see all of it. →</p>\n\
-         <div class=\"overflow {class}\" tabindex=\"0\" role=\"group\" aria-label=\"{}\">\n",
+         <div class=\"overflow {class}\" tabindex=\"0\" role=\"group\" aria-label=\"{}\">\n{table}</div>\n",
         escape::text(title)
     )
 }
 
-/// Places for charts over time, with what their axes leave out.
-pub(crate) fn charts(html: &mut String, charts: &[Chart]) {
+/// Charts over time, with what their axes leave out.
+pub(crate) fn charts(html: &mut String, charts: &[Chart], spans: &Spans) {
     for chart in charts {
         let about = "Arrow keys move the cursor, Enter zooms in, Escape goes back.";
-        figure(html, &chart.id, &chart.title, about);
+        *html += &svg::over_time(chart, spans, Medium::Page).figure(&chart.id, about);
         if let Some(cut) = chart.cut() {
             *html += &format!(
                 "<p class=\"note cut\">The axis is {}.</p>\n",
@@ -98,14 +128,11 @@ pub(crate) fn charts(html: &mut String, charts: &[Chart]) {
     }
 }
 
-/// A place for a chart: the script fills it, a screen reader reads its label.
-pub(crate) fn figure(html: &mut String, id: &str, title: &str, about: &str) {
-    let title = escape::prose(title);
-    let about = escape::prose(about);
-    *html += &format!(
-        "<figure id=\"{id}\">\n<figcaption>{title}</figcaption>\n\
-         <div class=\"plot\" tabindex=\"0\" role=\"group\" aria-roledescription=\"chart\" \
-         aria-label=\"{title}. {about}\"></div>\n\
-         <p class=\"readout\" aria-live=\"polite\"></p>\n</figure>\n"
-    );
+/// Percentile curves beside each other.
+pub(crate) fn curves(all: &[Curves], about: &str) -> String {
+    let figure = |one: &Curves| {
+        svg::curves(one, Medium::Page).figure(&format!("curves-{}", one.actor), about)
+    };
+    let figures: String = all.iter().map(figure).collect();
+    format!("<div class=\"pair\">\n{figures}</div>\n")
 }

@@ -5,9 +5,10 @@ use judge::verdict::Foreground;
 use record::waits::{PhaseWaits, Wait};
 use record::{Part, PhaseName, RunRecord};
 
-use super::{escape, shell};
+use super::escape;
+use super::shell::{self, cell};
 use crate::charts::{Chart, Kind, Spans, Unit};
-use crate::figures::{self, Row};
+use crate::figures;
 use crate::words::Tone;
 use crate::{facts, words};
 
@@ -38,38 +39,26 @@ pub(super) fn before_during_after(verdict: &Verdict, record: &RunRecord) -> Stri
 }
 
 fn actor(html: &mut String, seen: &Foreground, record: &RunRecord) {
-    let info = record.head.actors.iter().find(|a| a.name == seen.actor);
-    let what = info.map_or_else(
-        || format!("{}, {}", seen.op, words::loop_kind(&seen.loop_kind)),
-        words::actor,
-    );
     let [before, beside, after] = figures::columns(seen);
-    *html += &format!(
-        "<div class=\"actor\">\n<table>\n<caption><b>{}</b>: {}</caption>\n<thead><tr><td></td>\
-         <th scope=\"col\">{before}</th><th scope=\"col\">{beside}</th><th scope=\"col\">{after}</th>\
-         </tr></thead>\n<tbody>\n",
+    let caption = format!(
+        ">\n<caption><b>{}</b>: {}</caption>",
         escape::text(&seen.actor),
-        escape::prose(&what)
+        escape::prose(&figures::work(seen, record))
     );
-    let services = figures::services(seen);
-    for row in Row::told(seen) {
-        let [before, beside, after] = figures::compared(seen).map(|f| escape::prose(&row.cell(&f)));
-        *html += &format!(
-            "<tr><th scope=\"row\">{}</th><td>{before}</td><td class=\"{}\">{beside}</td>\
-             <td>{after}</td></tr>\n",
-            row.name(),
-            class(row.tone(seen))
-        );
-        if let Some(services) = services.filter(|_| row != Row::Ops) {
-            let [before, beside, after] = services.map(|f| escape::prose(&row.service_cell(&f)));
-            *html += &format!(
-                "<tr class=\"service\"><th scope=\"row\">{} service</th><td>{before}</td>\
-                 <td>{beside}</td><td>{after}</td></tr>\n",
-                row.name()
-            );
-        }
-    }
-    *html += "</tbody>\n</table>\n";
+    let rows = figures::lines(seen).into_iter().map(|line| {
+        let classes = match line.service {
+            true => ["service"; 4],
+            false => ["", "", class(line.tone), ""],
+        };
+        let service = if line.service { " service" } else { "" };
+        let name = [format!("{}{service}", line.name)];
+        let cells = name.iter().chain(&line.cells).zip(classes);
+        cells
+            .map(|(text, class)| (escape::prose(text), class))
+            .collect()
+    });
+    *html += "<div class=\"actor\">\n";
+    *html += &shell::table(&caption, &["", before, beside, after], rows);
     for note in figures::notes(seen) {
         *html += &format!("<p class=\"note\">{}</p>\n", escape::prose(&note));
     }
@@ -145,11 +134,7 @@ pub(super) fn waits(verdict: &Verdict) -> String {
 }
 
 fn waits_table(waits: &[Waited<'_>]) -> String {
-    let mut html = shell::wide("waits", "Who waited in what");
-    html += "<table>\n<thead><tr><th scope=\"col\">actor</th><th scope=\"col\">phase</th>\
-             <th scope=\"col\">waited for</th><th scope=\"col\">time</th>\
-             <th scope=\"col\">share</th><th scope=\"col\">looks</th></tr></thead>\n<tbody>\n";
-    for (actor, phase, wait) in waits {
+    let row = |(actor, phase, wait): &Waited<'_>| {
         let control = match phase.part {
             Part::Control => "control ",
             Part::Main => "",
@@ -159,29 +144,27 @@ fn waits_table(waits: &[Waited<'_>]) -> String {
             0 => String::new(),
             count => format!("{} of ", units::count(count)),
         };
-        html += &format!(
-            "<tr><th scope=\"row\">{}</th><td>{control}{}</td><td>{discards}{}{}</td><td>{}</td>\
-             <td>{}</td><td>{}</td></tr>\n",
-            escape::text(actor),
-            words::phase(phase.phase),
+        let cause = format!(
+            "{discards}{}{}",
             wait.cause.words(),
-            escape::text(&call.unwrap_or_default()),
-            escape::prose(&units::seconds(wait.seconds)),
-            escape::prose(&units::percent(wait.share)),
-            units::count(wait.looks),
+            call.unwrap_or_default()
         );
-    }
-    html + "</tbody>\n</table>\n</div>\n"
+        vec![
+            cell(actor),
+            cell(&format!("{control}{}", words::phase(phase.phase))),
+            cell(&cause),
+            cell(&units::seconds(wait.seconds)),
+            cell(&units::percent(wait.share)),
+            cell(&units::count(wait.looks)),
+        ]
+    };
+    let head = ["actor", "phase", "waited for", "time", "share", "looks"];
+    let table = shell::table(">", &head, waits.iter().map(row));
+    shell::wide("waits", "Who waited in what", &table)
 }
 
 /// The timeline in rows: of each stretch the extremes that the charts show.
 pub(super) fn over_time(record: &RunRecord, charts: &[Chart], spans: &Spans) -> String {
-    let mut html = String::from(
-        "<details class=\"wide\"><summary>The timeline as a table</summary>\n\
-         <p class=\"note\">The least and the most in each stretch of time.</p>\n",
-    );
-    html += &shell::wide("fine", "The timeline as a table");
-    html += "<table>\n<thead><tr><th scope=\"col\">from</th><th scope=\"col\">phase</th>";
     let lines: Vec<_> = charts
         .iter()
         // Of the latencies the extremes say most.
@@ -190,25 +173,24 @@ pub(super) fn over_time(record: &RunRecord, charts: &[Chart], spans: &Spans) -> 
             chart.lines.iter().skip(skip).map(move |line| (chart, line))
         })
         .collect();
-    for (chart, line) in &lines {
-        let name = if chart.lines.len() == 1 {
-            chart.title.clone()
-        } else {
-            format!("{}: {}", chart.title, line.name)
-        };
-        html += &format!("<th scope=\"col\">{}</th>", escape::text(&name));
-    }
-    html += "</tr></thead>\n<tbody>\n";
+    let names: Vec<String> = lines
+        .iter()
+        .map(|(chart, line)| match chart.lines.len() {
+            1 => chart.title.clone(),
+            _ => format!("{}: {}", chart.title, line.name),
+        })
+        .collect();
+    let head: Vec<&str> = ["from", "phase"]
+        .into_iter()
+        .chain(names.iter().map(String::as_str))
+        .collect();
     let begin = record.intervals.at_s.first().copied().unwrap_or(0.0);
     let long = (record.intervals.end_s() - begin) / ROWS as f64;
     let stretches = if long > 0.0 { ROWS } else { 0 };
-    for n in 0..stretches {
+    let row = |n: usize| {
         let from = begin + n as f64 * long;
         let to = from + long;
-        html += &format!(
-            "<tr><th scope=\"row\">{from:.1} s</th><td>{}</td>",
-            phase(spans, from, to)
-        );
+        let mut cells = vec![cell(&format!("{from:.1} s")), (phase(spans, from, to), "")];
         for (chart, line) in &lines {
             let inside = chart.x.iter().zip(&line.y);
             let inside = inside.filter(|&(&x, y)| from <= x && x < to && y.is_finite());
@@ -216,11 +198,17 @@ pub(super) fn over_time(record: &RunRecord, charts: &[Chart], spans: &Spans) -> 
                 .fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), (_, &y)| {
                     (a.min(y), b.max(y))
                 });
-            html += &format!("<td>{}</td>", range(chart.unit, least, most));
+            cells.push((range(chart.unit, least, most), ""));
         }
-        html += "</tr>\n";
-    }
-    html + "</tbody>\n</table>\n</div>\n</details>\n"
+        cells
+    };
+    let title = "The timeline as a table";
+    let table = shell::table(">", &head, (0..stretches).map(row));
+    format!(
+        "<details class=\"wide\"><summary>{title}</summary>\n\
+         <p class=\"note\">The least and the most in each stretch of time.</p>\n{}</details>\n",
+        shell::wide("fine", title, &table)
+    )
 }
 
 /// The phase that the middle of a stretch is in, and whether an actor stalled in it.

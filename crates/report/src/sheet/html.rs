@@ -1,8 +1,9 @@
 //! A sheet as one page, without scripts.
 
-use super::svg::picture;
-use super::{Sheet, Table};
-use crate::html::{escape, shell};
+use super::{Sheet, Table, svg};
+use crate::html::escape;
+use crate::html::shell::{self, cell};
+use crate::svg::shapes::within_a_page;
 
 /// The page; `json` is the same content for programs, shown folded.
 pub fn html(of: &Sheet, json: &str) -> String {
@@ -29,7 +30,7 @@ pub fn html(of: &Sheet, json: &str) -> String {
                  chart has its own scale.</p>\n\
                  <div class=\"overflow charts\" tabindex=\"0\" role=\"group\" \
                  aria-label=\"Small charts\">\n";
-        html += &picture(of);
+        html += within_a_page(&svg(of));
         html += "</div>\n</section>\n";
     }
     for (i, one) in of.tables.iter().enumerate() {
@@ -50,24 +51,15 @@ fn table(of: &Table, number: usize) -> String {
     if !of.note.is_empty() {
         html += &format!("<p class=\"note\">{}</p>\n", escape::prose(&of.note));
     }
-    html += &format!(
-        "<div class=\"overflow\" tabindex=\"0\" role=\"group\" aria-label=\"{title}\">\n\
-         <table>\n<thead><tr>"
-    );
-    for column in &of.columns {
-        html += &format!("<th scope=\"col\">{}</th>", escape::text(column));
-    }
-    html += "</tr></thead>\n<tbody>\n";
-    for row in &of.rows {
-        let mut cells = row.iter();
-        let name = cells.next().map_or("", String::as_str);
-        html += &format!("<tr><th scope=\"row\">{}</th>", escape::text(name));
-        for cell in cells {
-            html += &format!("<td>{}</td>", escape::prose(cell));
-        }
-        html += "</tr>\n";
-    }
-    html + "</tbody>\n</table>\n</div>\n</section>\n"
+    let head: Vec<&str> = of.columns.iter().map(String::as_str).collect();
+    let rows = of
+        .rows
+        .iter()
+        .map(|row| row.iter().map(|text| cell(text)).collect());
+    let table = shell::table(">", &head, rows);
+    html + &format!(
+        "<div class=\"overflow\" tabindex=\"0\" role=\"group\" aria-label=\"{title}\">\n{table}</div>\n</section>\n"
+    )
 }
 
 #[cfg(test)]

@@ -1,7 +1,9 @@
 //! Small multiples: the same rows in each chart, side by side.
 
 use super::{Panel, Sheet};
-use crate::svg::frame::{COLOURS, text};
+use crate::html::escape::text;
+use crate::svg::axis::COLOURS;
+use crate::svg::shapes::{document, label, rect};
 
 /// Size of a row and of a chart's title, in px.
 const ROW: f64 = 18.0;
@@ -10,21 +12,13 @@ const TITLE: f64 = 26.0;
 const BAR: f64 = 150.0;
 const FIGURE: f64 = 56.0;
 const GAP: f64 = 18.0;
-const CHARACTER: f64 = 6.2;
+const CHARACTER: f64 = 6.7;
 /// Charts side by side; the names stand at the left of each line of charts.
 const ACROSS: usize = 3;
 const HEAD: f64 = 34.0;
 
 /// All charts of a sheet as one stand-alone picture.
 pub fn svg(of: &Sheet) -> String {
-    format!(
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{}",
-        picture(of)
-    )
-}
-
-/// The picture, without the declaration that only a file of its own has.
-pub(super) fn picture(of: &Sheet) -> String {
     let labels = of.panels.first().map_or(&[][..], |panel| &panel.bars);
     let longest = labels.iter().map(|bar| bar.label.chars().count()).max();
     let names = longest.unwrap_or(0) as f64 * CHARACTER + 12.0;
@@ -33,14 +27,7 @@ pub(super) fn picture(of: &Sheet) -> String {
     let height_of_line = TITLE + labels.len() as f64 * ROW + GAP;
     let lines = of.panels.len().div_ceil(ACROSS) as f64;
     let height = HEAD + lines * height_of_line;
-    let title = text(&of.title);
-    let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" \
-         width=\"{width:.0}\" height=\"{height:.0}\" role=\"img\" font-family=\"sans-serif\" \
-         font-size=\"11\">\n<title>{title}</title>\n\
-         <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n\
-         <text x=\"6\" y=\"20\" font-size=\"14\" font-weight=\"bold\" fill=\"#222\">{title}</text>\n"
-    );
+    let mut svg = String::new();
     for (i, panel) in of.panels.iter().enumerate() {
         let top = HEAD + (i / ACROSS) as f64 * height_of_line;
         let left = names + (i % ACROSS) as f64 * (BAR + FIGURE + GAP);
@@ -49,17 +36,13 @@ pub(super) fn picture(of: &Sheet) -> String {
         }
         svg += &chart(panel, left, top);
     }
-    svg + "</svg>\n"
+    document([width, height], &of.title, 6.0, &of.title, &svg)
 }
 
 fn row_names(panel: &Panel, right: f64, top: f64) -> String {
     let names = panel.bars.iter().enumerate().map(|(i, bar)| {
-        format!(
-            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\" fill=\"#222\">{}</text>\n",
-            right - 6.0,
-            top + TITLE + i as f64 * ROW + 12.0,
-            text(&bar.label)
-        )
+        let at = [right - 6.0, top + TITLE + i as f64 * ROW + 12.0];
+        label(at, "text-anchor=\"end\"", &bar.label)
     });
     names.collect()
 }
@@ -75,35 +58,25 @@ fn chart(panel: &Panel, left: f64, top: f64) -> String {
         let share = if most > 0.0 { value / most } else { 0.0 };
         left + BAR * share.clamp(0.0, 1.0)
     };
-    let mut svg = format!(
-        "<text x=\"{left:.1}\" y=\"{:.1}\" font-weight=\"bold\" fill=\"#222\">{}</text>\n",
-        top + 16.0,
-        text(&panel.title)
-    );
+    let mut svg = label([left, top + 16.0], "font-weight=\"bold\"", &panel.title);
     for (i, bar) in panel.bars.iter().enumerate() {
         let y = top + TITLE + i as f64 * ROW;
         let Some([least, median, highest]) = bar.range else {
-            svg += &format!(
-                "<text x=\"{left:.1}\" y=\"{:.1}\" fill=\"#666\">–</text>\n",
-                y + 12.0
-            );
+            svg += &label([left, y + 12.0], "fill=\"#666\"", "–");
             continue;
         };
         let figure = figure(median);
+        let fill = format!("fill=\"{}\" fill-opacity=\".75\"", COLOURS[0]);
+        let long = (x(median) - left).max(0.5);
+        let at = [x(highest).max(x(median)) + 4.0, y + 12.0];
         svg += &format!(
-            "<g><title>{}: {figure}</title><rect x=\"{left:.1}\" y=\"{:.1}\" width=\"{:.1}\" \
-             height=\"{:.1}\" fill=\"{}\" fill-opacity=\".75\"/><path d=\"M{:.1} {:.1}H{:.1}\" \
-             stroke=\"#222\"/><text x=\"{:.1}\" y=\"{:.1}\" fill=\"#222\">{figure}</text></g>\n",
+            "<g><title>{}: {figure}</title>{}<path d=\"M{:.1} {:.1}H{:.1}\" stroke=\"#222\"/>{}</g>\n",
             text(&bar.label),
-            y + 3.0,
-            (x(median) - left).max(0.5),
-            ROW - 6.0,
-            COLOURS[0],
+            rect([left, y + 3.0], [long, ROW - 6.0], &fill),
             x(least),
             y + ROW / 2.0,
             x(highest),
-            x(highest).max(x(median)) + 4.0,
-            y + 12.0
+            label(at, "", &figure)
         );
     }
     svg

@@ -1,9 +1,15 @@
-//! The frame of a chart: axes, grid, clipping, and the way from values to px.
+//! The frame of a chart: axes, grid, marks and lines, for a file of its own or for a page.
+//!
+//! Lines lie in an inner picture. A page stretches it to its width, and the page's script zooms it by
+//! its `viewBox`. Text lies over it, at shares of the width, and keeps its size.
 
+use super::axis::{Axis, COLOURS, Stroke};
+use super::shapes::document;
 use super::ticks;
 use crate::charts::Unit;
+use crate::html::escape::{self, text};
 
-/// Size of a picture, and of what stands around its plot.
+/// Size of a file's picture, and of what stands around its plot, in px.
 const WIDTH: f64 = 800.0;
 const HEIGHT: f64 = 320.0;
 const LEFT: f64 = 84.0;
@@ -11,210 +17,274 @@ const RIGHT: f64 = 16.0;
 const TOP: f64 = 44.0;
 const BOTTOM: f64 = 34.0;
 
-/// Okabe and Ito's colours, which colour-blind people tell apart.
-pub(crate) const COLOURS: [&str; 4] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7"];
+/// Width of a file's plot, in px.
+const PLOT: f64 = WIDTH - LEFT - RIGHT;
 
-/// Dashes beside them, for prints without colours.
-pub(super) const DASHES: [&str; 4] = ["", "8 4", "2 3", "10 3 2 3"];
+/// Units of a line's coordinates in a px of a file.
+const PER_PX: f64 = 10.0;
 
-/// A range of values along an axis.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Axis {
-    pub(super) low: f64,
-    pub(super) high: f64,
-    pub(super) log: bool,
+/// Units of a page's plot, in which no px is known.
+const STRETCHED: f64 = 10_000.0;
+
+/// Height of one of the lanes above a plot, in px.
+const LANE: f64 = 4.0;
+
+/// Where a chart is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Medium {
+    /// In a file of its own.
+    File,
+    /// In a page, as wide as there is room.
+    Page,
 }
 
-impl Axis {
-    /// From 0 to somewhat above the highest value.
-    pub(super) fn from_zero(values: impl Iterator<Item = f64>) -> Axis {
-        let high = values.filter(|v| v.is_finite()).fold(0.0, f64::max);
-        Axis {
-            low: 0.0,
-            high: if high > 0.0 { 1.08 * high } else { 1.0 },
-            log: false,
-        }
-    }
-
-    /// From 0 to a given end.
-    pub(super) fn to(high: f64) -> Axis {
-        Axis {
-            low: 0.0,
-            high,
-            log: false,
-        }
-    }
-
-    /// Around all values above 0, logarithmic.
-    pub(super) fn log_around(values: impl Iterator<Item = f64>) -> Axis {
-        let positive = values.filter(|v| v.is_finite() && *v > 0.0);
-        let (low, high) = positive.fold((f64::MAX, 0.0), |(low, high): (f64, f64), v| {
-            (low.min(v), high.max(v))
-        });
-        let (low, high) = if low <= high {
-            (low, high)
-        } else {
-            (1.0, 10.0)
-        };
-        Axis {
-            low: low / 1.2,
-            high: high * 1.2,
-            log: true,
-        }
-    }
-
-    /// Itself, or where a broken record gives no range, one that can be drawn.
-    fn sound(self) -> Axis {
-        let Axis { low, high, log } = self;
-        // The length can overflow where both ends don't.
-        if low < high && (high - low).is_finite() && (!log || low > 0.0) {
-            return self;
-        }
-        let (low, high) = if log { (1.0, 10.0) } else { (0.0, 1.0) };
-        Axis { low, high, log }
-    }
-
-    /// Where a value is: 0 at the low end, 1 at the high one.
-    fn share(&self, value: f64) -> f64 {
-        if self.log {
-            (value / self.low).ln() / (self.high / self.low).ln()
-        } else {
-            (value - self.low) / (self.high - self.low)
-        }
-    }
-}
-
-/// A picture while it is made.
-pub(super) struct Frame {
+/// A chart while it is made.
+pub(crate) struct Frame {
+    medium: Medium,
+    title: String,
     x: Axis,
     y: Axis,
-    body: String,
-    legend_x: f64,
+    /// The units of the values along the axes, for the page's script.
+    units: [&'static str; 2],
+    /// The plot's size in units of its lines, and its height in px.
+    wide: f64,
+    tall: f64,
+    px: f64,
+    lines: String,
+    over: String,
+    lanes: String,
+    /// A sample, its width in px, and its name.
+    legend: Vec<(String, f64, String)>,
 }
 
 impl Frame {
-    pub(super) fn new(title: &str, x: Axis, y: Axis) -> Frame {
-        let title = text(title);
-        let body = format!(
-            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
-             <svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"{WIDTH}\" \
-             height=\"{HEIGHT}\" role=\"img\" font-family=\"sans-serif\" font-size=\"12\">\n\
-             <title>{title}</title>\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n\
-             <clipPath id=\"plot\"><rect x=\"{LEFT}\" y=\"{TOP}\" width=\"{}\" height=\"{}\"/></clipPath>\n\
-             <text x=\"{LEFT}\" y=\"18\" font-size=\"14\" font-weight=\"bold\">{title}</text>\n",
-            WIDTH - LEFT - RIGHT,
-            HEIGHT - TOP - BOTTOM
-        );
+    /// `px`: the plot's height in a page.
+    pub(super) fn new(medium: Medium, title: &str, x: Axis, y: Axis, px: f64) -> Frame {
+        let (wide, tall, px) = match medium {
+            Medium::File => {
+                let px = HEIGHT - TOP - BOTTOM;
+                (PER_PX * PLOT, PER_PX * px, px)
+            }
+            Medium::Page => (STRETCHED, STRETCHED, px),
+        };
         Frame {
+            medium,
+            title: title.to_owned(),
             x: x.sound(),
             y: y.sound(),
-            body,
-            legend_x: LEFT,
+            units: [""; 2],
+            wide,
+            tall,
+            px,
+            lines: String::new(),
+            over: String::new(),
+            lanes: String::new(),
+            legend: Vec::new(),
         }
     }
 
-    /// Where a value of the x axis is, in px; absurd ones at the picture's edge.
-    pub(super) fn x(&self, value: f64) -> f64 {
-        on_paper(LEFT + self.x.share(value) * (WIDTH - LEFT - RIGHT))
+    /// So long a stretch of the x axis is at least ten units wide: zoomed into, it is exact, too.
+    pub(super) fn exact_to(&mut self, step: f64) {
+        if self.medium == Medium::Page && step > 0.0 {
+            let steps = (self.x.high - self.x.low) / step;
+            self.wide = (10.0 * steps).round().clamp(STRETCHED, 1e7);
+        }
     }
 
-    pub(super) fn y(&self, value: f64) -> f64 {
-        let bottom = HEIGHT - BOTTOM;
-        on_paper(bottom - self.y.share(value) * (bottom - TOP))
+    /// Units of the lines in a px of a line's width: a page keeps it as it is.
+    fn per_px(&self) -> f64 {
+        match self.medium {
+            Medium::File => PER_PX,
+            Medium::Page => 1.0,
+        }
     }
 
-    /// Adds an element as it is.
-    pub(super) fn raw(&mut self, element: &str) {
-        self.body += element;
-        self.body.push('\n');
+    /// Where values are among the lines.
+    pub(super) fn at(&self, x: f64, y: f64) -> [i64; 2] {
+        let place = |share: f64, long: f64| (share * long).round().clamp(-1e8, 1e8) as i64;
+        [
+            place(self.x.share(x), self.wide),
+            place(1.0 - self.y.share(y), self.tall),
+        ]
+    }
+
+    /// Where values are in a file's plot, in px.
+    pub(super) fn px(&self, x: f64, y: f64) -> [f64; 2] {
+        [self.x.share(x) * PLOT, (1.0 - self.y.share(y)) * self.px]
+    }
+
+    /// The plot of a file in px: left, top, right, bottom.
+    pub(super) fn plot(&self) -> [f64; 4] {
+        [0.0, 0.0, PLOT, self.px]
+    }
+
+    /// A place on the x axis as a share of the width, for what lies over the lines.
+    fn percent(&self, x: f64) -> String {
+        format!("{:.2}%", 100.0 * self.x.share(x).clamp(-1e6, 1e6))
+    }
+
+    /// Adds an element among the lines.
+    pub(super) fn among(&mut self, element: &str) {
+        self.lines += element;
+        self.lines.push('\n');
+    }
+
+    /// Adds an element over the lines.
+    pub(super) fn over(&mut self, element: &str) {
+        self.over += element;
+        self.over.push('\n');
+    }
+
+    /// Whether a page can come to show it, and whether it is seen without zooming.
+    fn shown(&self, from: f64, to: f64) -> Option<&'static str> {
+        let seen = from < self.x.high && to > self.x.low;
+        match (seen, self.medium) {
+            (true, _) => Some(""),
+            (false, Medium::Page) => Some(" visibility=\"hidden\""),
+            (false, Medium::File) => None,
+        }
     }
 
     /// Shades a stretch of the x axis over the whole height.
     pub(super) fn shade(&mut self, from: f64, to: f64, fill: &str, opacity: f64) {
-        let (left, right) = (self.x(from.max(self.x.low)), self.x(to.min(self.x.high)));
-        if right <= left {
-            return;
+        let ([left, _], [right, _]) = (self.at(from, 0.0), self.at(to, 0.0));
+        if right > left && self.shown(from, to).is_some() {
+            let least = (self.wide / PLOT) as i64;
+            self.among(&format!(
+                "<rect x=\"{left}\" width=\"{}\" height=\"{}\" fill=\"{fill}\" fill-opacity=\"{opacity}\"/>",
+                (right - left).max(least),
+                self.tall
+            ));
         }
-        self.raw(&format!(
-            "<rect x=\"{left:.1}\" y=\"{TOP}\" width=\"{:.1}\" height=\"{}\" fill=\"{fill}\" \
-             fill-opacity=\"{opacity}\"/>",
-            (right - left).max(1.0),
-            HEIGHT - TOP - BOTTOM
-        ));
     }
 
-    /// Words at the top of a stretch, if they fit into it.
+    /// Words at the top of a stretch, as far as they fit into it.
     pub(super) fn word(&mut self, from: f64, to: f64, word: &str) {
-        let (left, right) = (self.x(from.max(self.x.low)), self.x(to.min(self.x.high)));
-        if right - left > 7.0 * word.chars().count() as f64 {
-            self.raw(&format!(
-                "<text x=\"{:.1}\" y=\"{:.1}\" fill=\"#666\" font-size=\"11\">{}</text>",
-                left + 4.0,
-                TOP + 14.0,
+        let Some(hidden) = self.shown(from, to) else {
+            return;
+        };
+        let (from, to) = (written(from), written(to));
+        let (left, right) = (from.max(self.x.low), to.min(self.x.high));
+        let share = self.x.share(right) - self.x.share(left);
+        let fits = share * PLOT > 7.0 * word.chars().count() as f64;
+        if fits || self.medium == Medium::Page {
+            self.over(&format!(
+                "<svg data-at=\"{from} {to}\" x=\"{}\" width=\"{:.2}%\" height=\"20\"{hidden}>\
+                 <text x=\"4\" y=\"14\" fill=\"#666\" font-size=\"11\">{}</text></svg>",
+                self.percent(left),
+                100.0 * share.max(0.0),
                 text(word)
             ));
         }
     }
 
-    /// A line; it is interrupted where a value isn't finite. `style` is more attributes.
-    pub(super) fn line(&mut self, points: impl Iterator<Item = (f64, f64)>, style: &str) {
-        let mut path = String::new();
-        let mut pen = 'M';
-        for (x, y) in points {
-            if !(x.is_finite() && y.is_finite()) {
-                pen = 'M';
-                continue;
-            }
-            path += &format!("{pen}{:.1} {:.1}", self.x(x), self.y(y));
-            pen = 'L';
-        }
-        if !path.is_empty() {
-            self.raw(&format!(
-                "<path clip-path=\"url(#plot)\" fill=\"none\" stroke-linejoin=\"round\" {style} d=\"{path}\"/>"
+    /// A dashed line at a moment, in a page with its mark above.
+    pub(super) fn moment(&mut self, at: f64, mark: &str, words: &str) {
+        let Some(hidden) = self.shown(at, at) else {
+            return;
+        };
+        let at = written(at);
+        let x = self.percent(at);
+        let words = text(words);
+        self.over(&format!(
+            "<line data-at=\"{at}\" x1=\"{x}\" x2=\"{x}\" y2=\"100%\" stroke=\"#666\" \
+             stroke-dasharray=\"4 4\"{hidden}><title>{words}</title></line>"
+        ));
+        if self.medium == Medium::Page {
+            self.over(&format!(
+                "<text data-at=\"{at}\" data-event=\"{words}\" x=\"{x}\" y=\"-3\" fill=\"#666\" \
+                 font-size=\"11\" text-anchor=\"middle\"{hidden}>{}</text>",
+                text(mark)
             ));
         }
     }
 
-    /// The colour and dash of the n-th line.
-    pub(super) fn style(n: usize, width: f64) -> String {
-        let (colour, dash) = (COLOURS[n % COLOURS.len()], DASHES[n % DASHES.len()]);
-        format!("stroke=\"{colour}\" stroke-width=\"{width}\" stroke-dasharray=\"{dash}\"")
+    /// A stretch in the lane of the n-th line above the plot.
+    pub(super) fn lane(&mut self, n: usize, from: f64, to: f64) {
+        let (from, to) = (written(from), written(to));
+        let ([left, _], [right, _]) = (self.at(from, 0.0), self.at(to, 0.0));
+        self.lanes += &format!(
+            "<rect data-at=\"{from} {to}\" data-line=\"{n}\" x=\"{left}\" y=\"{}\" width=\"{}\" height=\"{}\" \
+             fill=\"{}\"/>",
+            n as f64 * LANE,
+            (right - left).max((self.wide / PLOT) as i64),
+            LANE - 1.0,
+            COLOURS[n % COLOURS.len()]
+        );
+    }
+
+    /// A line; it is interrupted where a value isn't finite.
+    pub(super) fn line(
+        &mut self,
+        name: &str,
+        points: impl Iterator<Item = (f64, f64)>,
+        stroke: &Stroke,
+    ) {
+        let mut path = String::new();
+        let mut pen: Option<[i64; 2]> = None;
+        let mut relative = false;
+        for (x, y) in points {
+            if !(x.is_finite() && y.is_finite()) {
+                (pen, relative) = (None, false);
+                continue;
+            }
+            let [x, y] = self.at(x, y);
+            match pen {
+                None => path += &format!("M{x} {y}"),
+                Some([a, b]) => {
+                    path.push(if relative { ' ' } else { 'l' });
+                    path += &format!("{} {}", x - a, y - b);
+                    relative = true;
+                }
+            }
+            pen = Some([x, y]);
+        }
+        self.path(name, &path.replace(" -", "-"), stroke);
+    }
+
+    /// A dot at each of these points.
+    pub(super) fn dots(
+        &mut self,
+        name: &str,
+        points: impl Iterator<Item = (f64, f64)>,
+        stroke: &Stroke,
+    ) {
+        let dots = points.map(|(x, y)| self.at(x, y));
+        let path: String = dots.map(|[x, y]| format!("M{x} {y}l0 0")).collect();
+        self.path(name, &path, stroke);
+    }
+
+    fn path(&mut self, name: &str, path: &str, stroke: &Stroke) {
+        if !path.is_empty() {
+            self.among(&format!(
+                "<path data-name=\"{}\" fill=\"none\" stroke-linejoin=\"round\" {} d=\"{path}\"{}/>",
+                text(name),
+                stroke.attributes(self.per_px()),
+                if path.ends_with("l0 0") { " stroke-linecap=\"round\"" } else { "" }
+            ));
+        }
     }
 
     /// An entry of the legend, beside those before.
-    pub(super) fn legend(&mut self, name: &str, style: &str) {
-        let (x, y) = (self.legend_x, TOP - 12.0);
-        self.raw(&format!(
-            "<path d=\"M{x:.1} {y}h28\" fill=\"none\" {style}/><text x=\"{:.1}\" y=\"{:.1}\">{}</text>",
-            x + 34.0,
-            y + 4.0,
-            text(name)
-        ));
-        self.legend_x += 54.0 + 7.0 * name.chars().count() as f64;
+    pub(super) fn legend(&mut self, name: &str, stroke: &Stroke) {
+        let path = match stroke.width > 4.0 {
+            true => "stroke-linecap=\"round\" d=\"M14 5h.01\"",
+            false => "d=\"M0 5h28\"",
+        };
+        let sample = format!("<path fill=\"none\" {} {path}/>", stroke.attributes(1.0));
+        self.legend.push((sample, 28.0, name.to_owned()));
     }
 
-    /// A key of colours between two words.
-    pub(super) fn key(&mut self, from: &str, colours: &[&str], to: &str) {
-        let (mut x, y) = (self.legend_x, TOP - 17.0);
-        let begin = 7.0 * from.chars().count() as f64 + 6.0;
-        self.raw(&format!(
-            "<text x=\"{x:.1}\" y=\"{}\">{}</text>",
-            y + 9.0,
-            text(from)
-        ));
-        x += begin;
-        for colour in colours {
-            self.raw(&format!(
-                "<rect x=\"{x:.1}\" y=\"{y}\" width=\"14\" height=\"10\" fill=\"{colour}\"/>"
-            ));
-            x += 14.0;
-        }
-        let x = x + 6.0;
-        self.raw(&format!(
-            "<text x=\"{x:.1}\" y=\"{}\">{}</text>",
-            y + 9.0,
-            text(to)
-        ));
+    /// A key of colours.
+    pub(super) fn key(&mut self, colours: &[&str], name: &str) {
+        let rects = colours.iter().enumerate().map(|(i, colour)| {
+            format!(
+                "<rect x=\"{}\" width=\"14\" height=\"10\" fill=\"{colour}\"/>",
+                14 * i
+            )
+        });
+        let wide = 14.0 * colours.len() as f64;
+        self.legend.push((rects.collect(), wide, name.to_owned()));
     }
 
     /// The y axis with its grid.
@@ -222,8 +292,10 @@ impl Frame {
         let values = if self.y.log {
             ticks::logarithmic(self.y.low, self.y.high)
         } else {
-            ticks::linear(self.y.low, self.y.high, 5, unit == Unit::Bytes)
+            let about = if self.px < 200.0 { 3 } else { 5 };
+            ticks::linear(self.y.low, self.y.high, about, unit == Unit::Bytes)
         };
+        self.units[1] = unit.name();
         let marks = values.into_iter();
         self.y_marks(marks.map(|value| (value, ticks::label(unit, value))));
     }
@@ -231,82 +303,207 @@ impl Frame {
     /// The y axis with given ticks.
     pub(super) fn y_marks(&mut self, marks: impl Iterator<Item = (f64, String)>) {
         for (value, label) in marks {
-            let y = self.y(value);
-            self.raw(&format!(
-                "<path d=\"M{LEFT} {y:.1}H{}\" stroke=\"#000\" stroke-opacity=\".1\"/>\
-                 <text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
-                WIDTH - RIGHT,
-                LEFT - 6.0,
+            let [_, y] = self.px(self.x.low, value);
+            self.over(&format!(
+                "<line x2=\"100%\" y1=\"{y:.1}\" y2=\"{y:.1}\" stroke=\"#000\" stroke-opacity=\".1\"/>\
+                 <text x=\"-6\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
                 y + 4.0,
                 text(&label)
             ));
         }
     }
 
-    /// Writes the captions of the axes, where the title doesn't explain them.
+    /// The x axis with given ticks of values in this unit.
+    pub(super) fn x_axis(&mut self, unit: &'static str, marks: &[(f64, String)]) {
+        self.units[0] = unit;
+        let below = self.px + 18.0;
+        let mut group = String::from("<g class=\"x\">");
+        for (value, label) in marks {
+            let x = self.percent(*value);
+            group += &format!(
+                "<line x1=\"{x}\" x2=\"{x}\" y2=\"100%\" stroke=\"#000\" stroke-opacity=\".1\"/>\
+                 <text x=\"{x}\" y=\"{below}\" text-anchor=\"middle\">{}</text>",
+                text(label)
+            );
+        }
+        self.over(&(group + "</g>"));
+    }
+
+    /// Writes the captions of a file's axes, where the title doesn't explain them.
     pub(super) fn captions(&mut self, x: &str, y: &str) {
-        let middle = f64::midpoint(TOP, HEIGHT - BOTTOM);
-        self.raw(&format!(
-            "<text x=\"{}\" y=\"{}\" text-anchor=\"end\" fill=\"#666\" font-size=\"11\">{}</text>\
-             <text transform=\"translate(22 {middle}) rotate(-90)\" text-anchor=\"middle\" \
+        self.over(&format!(
+            "<text x=\"100%\" y=\"{}\" text-anchor=\"end\" fill=\"#666\" font-size=\"11\">{}</text>\
+             <text transform=\"translate({} {}) rotate(-90)\" text-anchor=\"middle\" \
              fill=\"#666\" font-size=\"11\">{}</text>",
-            WIDTH - RIGHT,
-            HEIGHT - 3.0,
+            self.px + BOTTOM - 3.0,
             text(x),
+            22.0 - LEFT,
+            self.px / 2.0,
             text(y)
         ));
     }
 
-    /// The plot, in px: left, top, right, bottom.
-    pub(super) fn plot(&self) -> [f64; 4] {
-        [LEFT, TOP, WIDTH - RIGHT, HEIGHT - BOTTOM]
-    }
-
-    /// The x axis with given ticks.
-    pub(super) fn x_axis(&mut self, marks: &[(f64, String)]) {
-        let bottom = HEIGHT - BOTTOM;
-        for (value, label) in marks {
-            let x = self.x(*value);
-            self.raw(&format!(
-                "<path d=\"M{x:.1} {TOP}V{}\" stroke=\"#000\" stroke-opacity=\".1\"/>\
-                 <text x=\"{x:.1}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
-                bottom,
-                bottom + 18.0,
-                text(label)
-            ));
+    /// The plot: the lines, stretched, and what lies over them.
+    fn inner(&self) -> String {
+        let stretched = |y: f64, px: f64, tall: f64, what: &str| {
+            format!(
+                "<svg class=\"stretch\" y=\"{y}\" width=\"100%\" height=\"{px}\" viewBox=\"0 0 {} {tall}\" \
+                 preserveAspectRatio=\"none\">\n{what}</svg>\n",
+                self.wide
+            )
+        };
+        let mut inner = stretched(0.0, self.px, self.tall, &self.lines);
+        if !self.lanes.is_empty() {
+            let high = self.lanes_px();
+            inner += &stretched(-16.0 - high, high, high, &self.lanes);
         }
+        inner + &self.over
     }
 
-    /// The picture, finished.
-    pub(super) fn finish(self) -> String {
-        self.body + "</svg>\n"
+    /// Height of the lanes, in px.
+    fn lanes_px(&self) -> f64 {
+        LANE * self.legend.len().max(1) as f64
+    }
+
+    /// The chart as a file of its own.
+    pub(crate) fn file(self) -> String {
+        let mut legend = String::new();
+        let mut x = LEFT;
+        for (sample, wide, name) in &self.legend {
+            legend += &format!(
+                "<g transform=\"translate({x:.1} 27)\">{sample}<text x=\"{:.1}\" y=\"9\">{}</text></g>\n",
+                wide + 6.0,
+                text(name)
+            );
+            x += wide + 26.0 + 7.0 * name.chars().count() as f64;
+        }
+        let body = format!(
+            "{legend}<svg x=\"{LEFT}\" y=\"{TOP}\" width=\"{PLOT}\" height=\"{}\" overflow=\"visible\">\n{}</svg>\n",
+            self.px,
+            self.inner()
+        );
+        document([WIDTH, HEIGHT], &self.title, LEFT, &self.title, &body)
+    }
+
+    /// The chart as a figure of a page; a screen reader reads its label.
+    pub(crate) fn figure(self, id: &str, about: &str) -> String {
+        let legend: String = self
+            .legend
+            .iter()
+            .map(|(sample, wide, name)| {
+                format!(
+                    "<li><svg width=\"{wide}\" height=\"10\">{sample}</svg>{}</li>",
+                    escape::prose(name)
+                )
+            })
+            .collect();
+        let (title, about) = (escape::prose(&self.title), escape::prose(about));
+        let [x, y] = self.units;
+        let lanes = if self.lanes.is_empty() {
+            0.0
+        } else {
+            self.lanes_px()
+        };
+        format!(
+            "<figure id=\"{id}\">\n<figcaption>{title}<ul class=\"legend\">{legend}</ul></figcaption>\n\
+             <div class=\"plot\" tabindex=\"0\" role=\"group\" aria-roledescription=\"chart\" \
+             aria-label=\"{title}. {about}\"{}>\n\
+             <svg aria-hidden=\"true\" width=\"100%\" height=\"{}\" data-x=\"{} {} {} {x}\" \
+             data-y=\"{} {} {} {y}\"{}>\n{}<line class=\"cursor\" y2=\"100%\" visibility=\"hidden\"/></svg></div>\n\
+             <p class=\"readout\" aria-live=\"polite\"></p>\n</figure>\n",
+            match lanes > 0.0 {
+                true => format!(" style=\"padding-top:{}px\"", 20.0 + lanes),
+                false => String::new(),
+            },
+            self.px,
+            self.x.low,
+            self.x.high,
+            self.wide,
+            self.y.low,
+            self.y.high,
+            self.tall,
+            if self.y.log { " data-log=\"\"" } else { "" },
+            self.inner()
+        )
     }
 }
 
-/// A place in px; what is absurdly far or no number is put outside of the picture.
-fn on_paper(px: f64) -> f64 {
-    if px.is_nan() {
-        -1e5
-    } else {
-        px.clamp(-1e5, 1e5)
+/// A moment to the microsecond. A broken record gives one that can be written.
+fn written(at: f64) -> f64 {
+    if at.is_nan() {
+        return 0.0;
     }
+    ((at * 1e6).round() / 1e6).clamp(-1e9, 1e9)
 }
 
-/// Text that is no markup, and has no character that XML 1.0 forbids.
-pub(crate) fn text(raw: &str) -> String {
-    let mut safe = String::with_capacity(raw.len());
-    for c in raw.chars() {
-        match c {
-            '&' => safe += "&amp;",
-            '<' => safe += "&lt;",
-            '>' => safe += "&gt;",
-            '"' => safe += "&quot;",
-            '\u{fffe}' | '\u{ffff}' => safe.push('\u{fffd}'),
-            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => safe.push('\u{fffd}'),
-            c if c.is_whitespace() => safe.push(' '),
-            c if c.is_control() => safe.push('\u{fffd}'),
-            c => safe.push(c),
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The points of a path, in units.
+    fn points(svg: &str) -> Vec<[i64; 2]> {
+        let (_, d) = svg.split_once(" d=\"").unwrap();
+        let d = d.split('"').next().unwrap().replace('-', " -");
+        let mut at = [0, 0];
+        let mut points = Vec::new();
+        for part in d.split(['M', 'l']).filter(|part| !part.is_empty()) {
+            let numbers: Vec<i64> = part
+                .split_whitespace()
+                .map(|n| n.parse().unwrap())
+                .collect();
+            let absolute = d[..d.find(part).unwrap()].ends_with('M');
+            for pair in numbers.chunks(2) {
+                let from = if absolute { [0, 0] } else { at };
+                at = [from[0] + pair[0], from[1] + pair[1]];
+                points.push(at);
+            }
+        }
+        points
+    }
+
+    #[test]
+    fn a_line_of_a_page_keeps_its_values_and_its_gaps() {
+        let values = [0.1, 92_100.0, 3_920.0, f64::NAN, 250_000.0];
+        let x = Axis::between(61.4, 136.4);
+        let mut frame = Frame::new(Medium::Page, "t", x, Axis::between(0.0, 100_000.0), 140.0);
+        frame.exact_to(0.1);
+        let at = (0..).map(|i| 70.05 + 0.1 * f64::from(i));
+        frame.line("reader", at.zip(values), &Stroke::nth(0, 1.0));
+        let (wide, tall) = (frame.wide, frame.tall);
+        let points = points(&frame.figure("id", ""));
+        let finite: Vec<(usize, f64)> = values
+            .into_iter()
+            .enumerate()
+            .filter(|v| v.1.is_finite())
+            .collect();
+        assert_eq!(points.len(), finite.len());
+        for ([x, y], (i, value)) in points.into_iter().zip(finite) {
+            let (at, read) = (61.4 + 75.0 * x as f64 / wide, 1e5 * (1.0 - y as f64 / tall));
+            assert!((at - 70.05 - 0.1 * i as f64).abs() < 0.01, "{at}");
+            assert!((read - value).abs() <= 10.0, "{read} instead of {value}");
         }
     }
-    safe
+
+    #[test]
+    fn a_file_is_scaled_evenly_so_that_strokes_need_no_browser() {
+        let mut frame = Frame::new(
+            Medium::File,
+            "t",
+            Axis::between(0.0, 1.0),
+            Axis::between(0.0, 1.0),
+            0.0,
+        );
+        frame.line(
+            "a",
+            [(0.0, 0.0), (1.0, 1.0)].into_iter(),
+            &Stroke::nth(1, 1.5),
+        );
+        let svg = frame.file();
+        assert!(svg.contains("viewBox=\"0 0 7000 2420\""), "{svg}");
+        assert!(
+            svg.contains("stroke-width=\"15\" stroke-dasharray=\"80 40\""),
+            "{svg}"
+        );
+        assert!(svg.contains("d=\"M0 2420l7000-2420\""), "{svg}");
+    }
 }

@@ -1,6 +1,6 @@
 //! Names beside marks, none of them on another.
 
-use super::frame::text;
+use crate::html::escape::text;
 
 /// Size of the letters, and about how wide one is, in px.
 const HIGH: f64 = 12.0;

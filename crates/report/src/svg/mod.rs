@@ -1,21 +1,22 @@
-//! Each chart as a stand-alone SVG: for papers, slides and issues.
+//! The charts as SVG: in pages, and each as a file of its own for papers, slides and issues.
 //!
-//! Written by hand and not by a plotting crate: the charts are lines on two
-//! axes, and must show the same points, marks and colours as the HTML report.
-//! Sizes are in px; text stays text, so that it can be searched and restyled.
+//! Written by hand and not by a plotting crate: the charts are lines on two axes. Text stays text, so
+//! that it can be searched and restyled.
 
-pub(crate) mod frame;
+pub(crate) mod axis;
+mod frame;
 mod labels;
 mod picture;
+pub(crate) mod shapes;
 mod ticks;
 mod trade_off;
 
-pub(crate) use frame::text;
+pub(crate) use frame::Medium;
+pub(crate) use picture::{cost, curves, heat, over_time};
 pub use trade_off::{TradeOff, Way, trade_off};
 
 use judge::Verdict;
-use record::DeviceInfo;
-use record::RunRecord;
+use record::{DeviceInfo, RunRecord};
 
 use crate::charts;
 use crate::seconds::Seconds;
@@ -33,39 +34,38 @@ pub struct Picture {
 /// All charts of a record: those over time from the baseline on, heat maps,
 /// percentile curves, and the cost of discards where there were some.
 pub fn pictures(record: &RunRecord, verdict: &Verdict, seconds: &Seconds) -> Vec<Picture> {
+    let medium = Medium::File;
     let spans = charts::spans(record, verdict);
-    let mut all: Vec<Picture> = charts::over_time(record)
-        .iter()
-        .map(|chart| Picture {
-            name: chart.id.clone(),
-            svg: picture::over_time(chart, &spans),
-        })
-        .collect();
-    all.extend(charts::heat(record, seconds).iter().map(|heat| Picture {
-        name: format!("heat-{}", heat.actor),
-        svg: picture::heat(heat, &spans),
-    }));
-    all.extend(charts::curves(record).iter().map(|curves| Picture {
-        name: format!("curves-{}", curves.actor),
-        svg: picture::curves(curves),
-    }));
-    let cost = charts::cost(record, verdict);
-    if !cost.is_empty() {
-        let leaves = record.head.devices.iter().filter(|device| device.leaf);
-        let models: Vec<String> = leaves.map(name).collect();
+    let mut all = Vec::new();
+    let mut add = |name: String, frame: frame::Frame| {
         all.push(Picture {
-            name: "cost".to_owned(),
-            svg: picture::cost(&cost, &models.join(", ")),
+            name,
+            svg: frame.file(),
         });
+    };
+    for chart in charts::over_time(record) {
+        add(chart.id.clone(), over_time(&chart, &spans, medium));
+    }
+    for of in charts::heat(record, seconds) {
+        add(format!("heat-{}", of.actor), heat(&of, &spans, medium));
+    }
+    for of in charts::curves(record) {
+        add(format!("curves-{}", of.actor), curves(&of, medium));
+    }
+    let of = charts::cost(record, verdict);
+    if !of.is_empty() {
+        add("cost".to_owned(), cost(&of, &drives(record), medium));
     }
     all
 }
 
-/// The name of a drive in a picture's title.
-fn name(device: &DeviceInfo) -> String {
-    let model = device.model.as_deref().map(str::trim);
-    model
-        .filter(|m| !m.is_empty())
-        .unwrap_or(&device.name)
-        .to_owned()
+/// The names of the drives in a chart's title.
+pub(crate) fn drives(record: &RunRecord) -> String {
+    let leaves = record.head.devices.iter().filter(|device| device.leaf);
+    let name = |device: &DeviceInfo| {
+        let model = device.model.as_deref().map(str::trim);
+        let model = model.filter(|model| !model.is_empty());
+        model.unwrap_or(&device.name).to_owned()
+    };
+    leaves.map(name).collect::<Vec<_>>().join(", ")
 }

@@ -1,6 +1,7 @@
-//! The pictures: what is drawn into the frame of each.
+//! The charts: what is drawn into the frame of each.
 
-use super::frame::{Axis, COLOURS, Frame};
+use super::axis::{Axis, COLOURS, Stroke};
+use super::frame::{Frame, Medium};
 use super::ticks;
 use crate::charts::{Chart, Cost, Curves, Heat, Kind, Spans, Unit};
 
@@ -9,10 +10,15 @@ const HEAT: [&str; 8] = [
     "#00224e", "#213b6e", "#4c556c", "#666970", "#807f78", "#a49d78", "#cbba69", "#fee838",
 ];
 
+/// With more columns a heat map's edges are smoothed, so that none vanishes.
+const SHARP: usize = 300;
+
+/// Letters of events closer than this share of the width stand together.
+const BESIDE: f64 = 0.025;
+
 /// A chart over time, from the baseline on.
-pub(super) fn over_time(chart: &Chart, spans: &Spans) -> String {
+pub(crate) fn over_time(chart: &Chart, spans: &Spans, medium: Medium) -> Frame {
     let [from, to] = spans.view;
-    let x = time(spans);
     let shown = |i: &usize| (from..=to).contains(&chart.x[*i]);
     let values = || {
         let lines = chart.lines.iter();
@@ -20,11 +26,19 @@ pub(super) fn over_time(chart: &Chart, spans: &Spans) -> String {
     };
     let y = match chart.top {
         _ if chart.log => Axis::log_around(values()),
-        Some(high) => Axis::to(high),
+        Some(high) => Axis::between(0.0, high),
         None => Axis::from_zero(values()),
     };
-    let cut = chart.cut().map_or(String::new(), |cut| format!(" ({cut})"));
-    let mut frame = Frame::new(&format!("{}{cut}", chart.title), x, y);
+    // A page says it below the chart.
+    let cut = chart.cut().filter(|_| medium == Medium::File);
+    let cut = cut.map_or(String::new(), |cut| format!(" ({cut})"));
+    let px = if chart.log || chart.id == "rate-0" {
+        200.0
+    } else {
+        140.0
+    };
+    let mut frame = Frame::new(medium, &format!("{}{cut}", chart.title), time(spans), y, px);
+    frame.exact_to(spans.step_s);
     phases(&mut frame, spans);
     for (kind, colour, opacity) in [(Kind::Stall, "#d55e00", 0.2), (Kind::Dip, "#f0e442", 0.35)] {
         for (from, to) in spans.united(kind, &chart.actors) {
@@ -32,84 +46,103 @@ pub(super) fn over_time(chart: &Chart, spans: &Spans) -> String {
         }
     }
     frame.y_axis(chart.unit);
-    seconds(&mut frame, x);
+    seconds(&mut frame, spans);
     for (n, line) in chart.lines.iter().enumerate() {
-        let style = if chart.bands {
+        let stroke = if chart.bands {
             // Percentiles of one latency: one hue, the median boldest.
-            let (width, dash) = [(2.0, ""), (1.0, "6 3"), (1.0, "")][n.min(2)];
-            format!(
-                "stroke=\"{}\" stroke-width=\"{width}\" stroke-dasharray=\"{dash}\"",
-                COLOURS[0]
-            )
+            let (width, dash): (f64, &[f64]) =
+                [(2.0, &[][..]), (1.0, &[6.0, 3.0]), (1.0, &[])][n.min(2)];
+            Stroke::new(COLOURS[0], width, dash)
         } else {
-            Frame::style(n, 1.5)
+            Stroke::nth(n, 1.5)
         };
-        frame.line(chart.x.iter().copied().zip(line.y.iter().copied()), &style);
+        let points = chart.x.iter().copied().zip(line.y.iter().copied());
+        frame.line(&line.name, points, &stroke);
         // A single line is named by the title.
         if chart.lines.len() > 1 {
-            frame.legend(&line.name, &style);
+            frame.legend(&line.name, &stroke);
         }
     }
-    frame.finish()
+    for lane in &spans.lanes {
+        if chart.actors.is_empty() || chart.actors.contains(&lane.actor) {
+            frame.lane(lane.line, lane.from, lane.to);
+        }
+    }
+    events(&mut frame, spans);
+    frame
 }
 
 /// A heat map, in the same stretch of time.
-pub(super) fn heat(heat: &Heat, spans: &Spans) -> String {
-    let top = heat.lowest_us * heat.ratio.powi(heat.rows as i32);
-    let x = time(spans);
+pub(crate) fn heat(heat: &Heat, spans: &Spans, medium: Medium) -> Frame {
     let y = Axis {
         low: heat.lowest_us,
-        high: top,
+        high: heat.lowest_us * heat.ratio.powi(heat.rows as i32),
         log: true,
     };
-    let mut frame = Frame::new(&format!("Latencies of {}", heat.name), x, y);
-    let mut paths = vec![String::new(); HEAT.len()];
-    let tall = frame.y(heat.lowest_us) - frame.y(heat.lowest_us * heat.ratio);
-    for column in &heat.columns {
-        if column.to < x.low || column.from > x.high {
-            continue;
-        }
-        let (left, right) = (frame.x(column.from), frame.x(column.to));
-        for cell in column.cells.chunks_exact(2) {
-            let shade = heat.shade(column, cell[1]) * (HEAT.len() - 1) as f64;
-            let bottom = frame.y(heat.lowest_us * heat.ratio.powi(cell[0] as i32));
-            paths[(shade.round() as usize).min(HEAT.len() - 1)] += &format!(
-                "M{left:.1} {bottom:.1}h{:.1}v{:.1}H{left:.1}z",
-                right - left,
-                -tall
-            );
-        }
+    let title = format!("Latencies of {}", heat.name);
+    let mut frame = Frame::new(medium, &title, time(spans), y, 220.0);
+    frame.exact_to(spans.step_s);
+    let sharp = heat.columns.len() <= SHARP;
+    let shape = if sharp { "crispEdges" } else { "auto" };
+    frame.among(&format!("<g shape-rendering=\"{shape}\" fill=\"none\">"));
+    for (width, shade, path) in cells(heat, &frame) {
+        frame.among(&format!(
+            "<path stroke=\"{}\" stroke-width=\"{width}\" d=\"{path}\"/>",
+            HEAT[shade]
+        ));
     }
-    for (path, colour) in paths.iter().zip(HEAT) {
-        if !path.is_empty() {
-            frame.raw(&format!(
-                "<path clip-path=\"url(#plot)\" fill=\"{colour}\" d=\"{path}\"/>"
-            ));
-        }
-    }
+    frame.among("</g>");
     frame.y_axis(Unit::Us);
-    seconds(&mut frame, x);
+    seconds(&mut frame, spans);
+    events(&mut frame, spans);
     let [least, most] = heat.per_s.map(|v| ticks::label(Unit::PerSecond, v));
     frame.key(
-        &least,
         &HEAT,
-        &format!("{most} operations per second in a cell"),
+        &format!("{least} to {most} operations per second in a cell, logarithmic"),
     );
-    frame.finish()
+    frame
+}
+
+/// The cells of one width and shade as one path each: a column's are upright lines as wide as it is.
+fn cells(heat: &Heat, frame: &Frame) -> Vec<(i64, usize, String)> {
+    let edge = |row: u64| heat.lowest_us * heat.ratio.powi(row.min(i32::MAX as u64) as i32);
+    let mut paths: Vec<(i64, usize, String)> = Vec::new();
+    for column in &heat.columns {
+        let mut cells = column.cells.chunks_exact(2).peekable();
+        while let Some(cell) = cells.next() {
+            let shade = |cell: &[u64]| {
+                let shade = heat.shade(column, cell[1]) * (HEAT.len() - 1) as f64;
+                (shade.round() as usize).min(HEAT.len() - 1)
+            };
+            let (first, shade_of) = (cell[0], shade(cell));
+            let mut end = first + 1;
+            while let Some(next) = cells.next_if(|next| next[0] == end && shade(next) == shade_of) {
+                end = next[0] + 1;
+            }
+            let [left, bottom] = frame.at(column.from, edge(first));
+            let [right, top] = frame.at(column.to, edge(end));
+            let width = (right - left).max(1);
+            let line = format!("M{} {bottom}V{top}", left + width / 2);
+            match paths
+                .iter_mut()
+                .find(|one| (one.0, one.1) == (width, shade_of))
+            {
+                Some((.., path)) => *path += &line,
+                None => paths.push((width, shade_of, line)),
+            }
+        }
+    }
+    paths
 }
 
 /// Percentile curves before, during and after.
-pub(super) fn curves(curves: &Curves) -> String {
+pub(crate) fn curves(curves: &Curves, medium: Medium) -> Frame {
     let all = || curves.curves.iter().flat_map(|curve| &curve.us).copied();
     let told = |i: &usize| curves.curves.iter().any(|curve| curve.us[*i].is_finite());
     let last = (0..curves.x.len()).rev().find(told);
-    let x = Axis {
-        low: 0.0,
-        high: last.map_or(1.0, |i| curves.x[i]).max(1.0),
-        log: false,
-    };
+    let x = Axis::between(0.0, last.map_or(1.0, |i| curves.x[i]).max(1.0));
     let title = format!("Latency of {} by percentile", curves.name);
-    let mut frame = Frame::new(&title, x, Axis::log_around(all()));
+    let mut frame = Frame::new(medium, &title, x, Axis::log_around(all()), 200.0);
     frame.y_axis(Unit::Us);
     let names = [
         "0 %",
@@ -125,29 +158,30 @@ pub(super) fn curves(curves: &Curves) -> String {
         .map(|(nines, name)| (f64::from(nines), name.to_owned()))
         .take_while(|&(nines, _)| nines <= x.high)
         .collect();
-    frame.x_axis(&marks);
+    frame.x_axis("nines", &marks);
     for curve in &curves.curves {
-        let style = Frame::style(curve.style, 2.0);
+        let stroke = Stroke::nth(curve.style, 2.0);
         let points = curves.x.iter().copied().zip(curve.us.iter().copied());
-        frame.line(points, &style);
-        frame.legend(&curve.name, &style);
+        frame.line(&curve.name, points, &stroke);
+        frame.legend(&curve.name, &stroke);
     }
-    frame.finish()
+    frame
 }
 
 /// Draws the cost of discards by size.
-pub(super) fn cost(cost: &Cost, drives: &str) -> String {
+pub(crate) fn cost(cost: &Cost, drives: &str, medium: Medium) -> Frame {
     let sizes = cost.mib.iter().copied();
     let all = Axis::from_zero(sizes.chain(cost.service.map(|at| at[0])));
-    let x = cost.top[0].map_or(all, Axis::to);
+    let x = cost.top[0].map_or(all, |high| Axis::between(0.0, high));
     let line = cost.line.map(|[a, b]| [a, a + b * x.high]);
     let waits = cost.us.iter().copied().chain(cost.service.map(|at| at[1]));
     let all = Axis::from_zero(waits.chain(line.map(|ends| ends[1])));
     let y = cost.top[1].map_or(all, |high| {
-        Axis::to(line.map_or(high, |ends| high.max(ends[1])))
+        Axis::between(0.0, line.map_or(high, |ends| high.max(ends[1])))
     });
-    let mut frame = Frame::new(&format!("Wait of discards by their size: {drives}"), x, y);
-    if let Some(beyond) = cost.told_beyond() {
+    let title = format!("Wait of discards by their size: {drives}");
+    let mut frame = Frame::new(medium, &title, x, y, 220.0);
+    if let Some(beyond) = cost.told_beyond().filter(|_| medium == Medium::File) {
         frame.captions(&beyond, "");
     }
     frame.y_axis(Unit::Us);
@@ -155,38 +189,31 @@ pub(super) fn cost(cost: &Cost, drives: &str) -> String {
         .into_iter()
         .map(|mib| (mib, format!("{mib} MiB")))
         .collect();
-    frame.x_axis(&marks);
-    for (&mib, &us) in cost.mib.iter().zip(&cost.us) {
-        let (x, y) = (frame.x(mib), frame.y(us));
-        frame.raw(&format!(
-            "<circle clip-path=\"url(#plot)\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"2.5\" fill=\"{}\"/>",
-            COLOURS[0]
-        ));
-    }
+    frame.x_axis("mib", &marks);
+    let dots = |n: usize, width: f64| Stroke {
+        dash: &[],
+        ..Stroke::nth(n, width)
+    };
+    let points = cost.mib.iter().copied().zip(cost.us.iter().copied());
+    frame.dots("mean wait in an interval", points, &dots(0, 5.0));
+    frame.legend("mean wait in an interval", &dots(0, 5.0));
     if let (Some(ends), Some([a, b])) = (line, cost.line) {
-        let style = Frame::style(1, 2.0);
-        frame.line([(x.low, ends[0]), (x.high, ends[1])].into_iter(), &style);
+        let ends = [(x.low, ends[0]), (x.high, ends[1])];
+        frame.line("S = a + b·L", ends.into_iter(), &Stroke::nth(1, 2.0));
         let (a, b) = (units::latency_us(a), units::latency_us(b));
-        frame.legend(&format!("S = {a} + {b} per MiB"), &style);
+        frame.legend(&format!("S = {a} + {b} per MiB"), &Stroke::nth(1, 2.0));
     }
     if let Some([mib, us]) = cost.service {
-        let (x, y) = (frame.x(mib), frame.y(us));
-        frame.raw(&format!(
-            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"6\" fill=\"none\" stroke-width=\"2\" stroke=\"{}\">\
-             <title>service time</title></circle>",
-            COLOURS[2]
-        ));
+        let name = "S of the verdict";
+        frame.dots(name, [(mib, us)].into_iter(), &dots(2, 11.0));
+        frame.legend(name, &dots(2, 11.0));
     }
-    frame.finish()
+    frame
 }
 
 fn time(spans: &Spans) -> Axis {
     let [low, high] = spans.view;
-    Axis {
-        low,
-        high: if high > low { high } else { low + 1.0 },
-        log: false,
-    }
+    Axis::between(low, if high > low { high } else { low + 1.0 })
 }
 
 fn phases(frame: &mut Frame, spans: &Spans) {
@@ -199,11 +226,29 @@ fn phases(frame: &mut Frame, spans: &Spans) {
     }
 }
 
-fn seconds(frame: &mut Frame, x: Axis) {
-    let marks: Vec<(f64, String)> = ticks::linear(x.low, x.high, 8, false)
+/// The moments as dashed lines, with their letters above.
+fn events(frame: &mut Frame, spans: &Spans) {
+    let wide = spans.view[1] - spans.view[0];
+    let mut events = spans.lettered().into_iter().peekable();
+    while let Some((mut mark, first)) = events.next() {
+        let mut last = first.at;
+        while let Some((letter, event)) = events.next_if(|(_, next)| {
+            next.at - last < BESIDE * wide * mark.len() as f64 && next.at >= last
+        }) {
+            mark += &letter;
+            frame.moment(event.at, "", event.word);
+            last = event.at;
+        }
+        frame.moment(first.at, &mark, first.word);
+    }
+}
+
+fn seconds(frame: &mut Frame, spans: &Spans) {
+    let x = time(spans);
+    let marks: Vec<(f64, String)> = ticks::linear(x.low, x.high, 6, false)
         .into_iter()
         // Sums of tenths have long tails.
         .map(|at| (at, format!("{} s", (at * 1e4).round() / 1e4)))
         .collect();
-    frame.x_axis(&marks);
+    frame.x_axis("s", &marks);
 }

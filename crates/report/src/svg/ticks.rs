@@ -1,6 +1,7 @@
 //! Where an axis has its ticks, and what stands beside them.
 
 use crate::charts::Unit;
+use crate::html::tables;
 
 /// Round values between two, about so many: multiples of 1, 2 or 5 times a
 /// power of ten, or for sizes in binary units powers of two.
@@ -49,14 +50,10 @@ pub(super) fn label(unit: Unit, value: f64) -> String {
     if value == 0.0 {
         return "0".to_owned();
     }
-    let text = match unit {
-        Unit::PerSecond => units::rate(value),
-        Unit::Us => units::latency_us(value),
-        Unit::BytesPerSecond => format!("{}/s", units::bytes_decimal(value as u64)),
-        Unit::Bytes => units::bytes(value as u64),
-        Unit::Count => return format!("{value}"),
-        Unit::Share => units::percent(value),
-    };
+    if unit == Unit::Count {
+        return format!("{value}");
+    }
+    let text = tables::shown(unit, value);
     text.replace(".0 ", " ").replace(".0/", "/")
 }
 

@@ -1,8 +1,10 @@
 //! Ways of freeing space: what each costs others against how long it takes.
 
-use super::frame::{Axis, COLOURS, Frame, text};
+use super::axis::{Axis, COLOURS, Stroke};
+use super::frame::{Frame, Medium};
 use super::labels::Labels;
 use super::ticks;
+use crate::html::escape::text;
 
 /// Several ways to free the same space.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,9 +42,9 @@ const SHORTEST_S: f64 = 0.01;
 /// Radius of a mark, in px.
 const MARK: f64 = 5.0;
 
-const GOAL: &str = "stroke=\"#000\" stroke-width=\"1.5\" stroke-dasharray=\"6 4\"";
-const SAME: &str = "stroke=\"#888\" stroke-width=\"1\"";
-const WORST: &str = "stroke=\"#555\" stroke-width=\"1\" stroke-dasharray=\"1 3\"";
+const GOAL: Stroke = Stroke::new("#000", 1.5, &[6.0, 4.0]);
+const SAME: Stroke = Stroke::new("#888", 1.0, &[]);
+const WORST: Stroke = Stroke::new("#555", 1.0, &[1.0, 3.0]);
 
 /// The picture: time to the right, logarithmic; what is lost upwards.
 pub fn trade_off(of: &TradeOff) -> String {
@@ -54,18 +56,13 @@ pub fn trade_off(of: &TradeOff) -> String {
         high: around.high * 1.5,
         ..around
     };
-    let y = Axis {
-        low: 0.0,
-        high: 1.0,
-        log: false,
-    };
-    let mut frame = Frame::new(&of.title, x, y);
+    let mut frame = Frame::new(Medium::File, &of.title, x, Axis::between(0.0, 1.0), 0.0);
     frame.y_marks((0..=4).map(|i| (f64::from(i) / 4.0, format!("{} %", 25 * i))));
     let marks: Vec<(f64, String)> = ticks::logarithmic(x.low, x.high)
         .into_iter()
         .map(|at| (at, format!("{} s", (at * 1e4).round() / 1e4)))
         .collect();
-    frame.x_axis(&marks);
+    frame.x_axis("s", &marks);
     frame.captions(
         "hollow: another way is better in something and worse in nothing; seconds until all was \
          discarded",
@@ -73,23 +70,24 @@ pub fn trade_off(of: &TradeOff) -> String {
     );
     same_loss(&mut frame, x, of.lost_s);
     let goal = share(of.goal);
-    frame.line([(x.low, goal), (x.high, goal)].into_iter(), GOAL);
-    frame.legend(&format!("goal: {}", units::percent(goal)), GOAL);
-    frame.legend("as much lost as now, over more time", SAME);
-    frame.legend("up to the worst 100 ms", WORST);
+    frame.line("", [(x.low, goal), (x.high, goal)].into_iter(), &GOAL);
+    frame.legend(&format!("goal: {}", units::percent(goal)), &GOAL);
+    frame.legend("as much lost as now, over more time", &SAME);
+    frame.legend("up to the worst 100 ms", &WORST);
     let drawn: Vec<Drawn<'_>> = of.ways.iter().map(|way| Drawn::of(way, &frame)).collect();
     for drawn in &drawn {
-        frame.raw(&drawn.svg());
+        frame.over(&drawn.svg());
     }
     let [left, top, right, bottom] = frame.plot();
-    let line = [left, frame.y(goal) - 1.0, right, frame.y(goal) + 1.0];
+    let [_, y] = frame.px(x.low, goal);
+    let line = [left, y - 1.0, right, y + 1.0];
     let taken = drawn.iter().flat_map(Drawn::boxes).chain([line]).collect();
     let mut labels = Labels::beside([left, top, right, bottom], taken, MARK);
     for drawn in &drawn {
         let label = labels.put(drawn.at(), &drawn.way.name);
-        frame.raw(&label.svg(drawn.at(), drawn.colour()));
+        frame.over(&label.svg(drawn.at(), drawn.colour()));
     }
-    frame.finish()
+    frame.file()
 }
 
 /// A time that can be drawn.
@@ -121,7 +119,7 @@ fn same_loss(frame: &mut Frame, x: Axis, lost_s: f64) {
         (at, share(lost_s / at))
     });
     if from < x.high {
-        frame.line(curve, SAME);
+        frame.line("", curve, &SAME);
     }
 }
 
@@ -137,9 +135,9 @@ impl Drawn<'_> {
     fn of<'w>(way: &'w Way, frame: &Frame) -> Drawn<'w> {
         Drawn {
             way,
-            x: way.seconds.map(|s| frame.x(seconds(s))),
-            y: way.lost.map(|lost| frame.y(share(lost))),
-            worst: frame.y(share(way.worst)),
+            x: way.seconds.map(|s| frame.px(seconds(s), 0.0)[0]),
+            y: way.lost.map(|lost| frame.px(SHORTEST_S, share(lost))[1]),
+            worst: frame.px(SHORTEST_S, share(way.worst))[1],
         }
     }
 

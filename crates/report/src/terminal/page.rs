@@ -3,7 +3,7 @@
 //! drives can hold some). Where Unicode isn't shown, all is ASCII.
 
 use super::Style;
-use crate::words::Tone;
+use crate::words::{Tone, is_unit};
 
 use super::glyphs::{ascii, columns, cut, is_harmless, left, split_at_columns, wide};
 
@@ -229,30 +229,6 @@ fn words(text: &str) -> Vec<Word> {
         }
     }
     out
-}
-
-fn is_unit(word: &str) -> bool {
-    let word = word.trim_end_matches(|c: char| ",;.:)".contains(c));
-    let word = word.strip_suffix("/s").unwrap_or(word);
-    matches!(
-        word,
-        "ns" | "µs"
-            | "us"
-            | "ms"
-            | "s"
-            | "min"
-            | "h"
-            | "%"
-            | "B"
-            | "kB"
-            | "KiB"
-            | "MB"
-            | "MiB"
-            | "GB"
-            | "GiB"
-            | "TB"
-            | "TiB"
-    )
 }
 
 #[cfg(test)]

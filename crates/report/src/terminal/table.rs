@@ -1,12 +1,11 @@
 //! One actor before discards, beside them, and after.
 
 use ::judge::verdict::{Figures, Foreground};
-use ::record::{ActorInfo, RunRecord};
+use ::record::RunRecord;
 
 use super::glyphs::{left, right};
 use super::page::{Ink, Page, Span, ink, plain};
 use crate::figures::{self, Row, columns, notes};
-use crate::words;
 
 /// Columns of the rows' names.
 const NAME: usize = 10;
@@ -17,32 +16,18 @@ const MIDDLE: usize = 18;
 
 /// The actor's title, its table, and what its latencies count from.
 pub(super) fn actor(page: &mut Page, seen: &Foreground, record: &RunRecord) {
-    let info = record.head.actors.iter().find(|a| a.name == seen.actor);
-    title(page, seen, info);
+    let name = ink(Ink::Bold, seen.actor.as_str());
+    let what = ink(Ink::Dim, format!(": {}", figures::work(seen, record)));
+    page.labelled(plain(""), 2, &[name, what]);
     match figures::services(seen) {
         Some(services) if page.width() >= 2 + NAME + 6 * CELL => {
             side_by_side(page, seen, &services);
         }
-        services => stacked(page, seen, services),
+        _ => stacked(page, seen),
     }
     for note in notes(seen) {
         page.labelled(plain(""), 2, &[ink(Ink::Dim, note)]);
     }
-}
-
-fn title(page: &mut Page, seen: &Foreground, info: Option<&ActorInfo>) {
-    let what = match info {
-        Some(info) => words::actor(info),
-        None => format!("{}, {}", seen.op, words::loop_kind(&seen.loop_kind)),
-    };
-    page.labelled(
-        plain(""),
-        2,
-        &[
-            ink(Ink::Bold, seen.actor.as_str()),
-            ink(Ink::Dim, format!(": {what}")),
-        ],
-    );
 }
 
 fn side_by_side(page: &mut Page, seen: &Foreground, services: &[Figures; 3]) {
@@ -60,18 +45,16 @@ fn side_by_side(page: &mut Page, seen: &Foreground, services: &[Figures; 3]) {
 }
 
 /// Three columns. Service times, if there are some, have rows of their own.
-fn stacked(page: &mut Page, seen: &Foreground, services: Option<[Figures; 3]>) {
+fn stacked(page: &mut Page, seen: &Foreground) {
     let room = page.width().saturating_sub(NAME + 2 * CELL);
     let widths = [CELL, room.clamp(CELL, MIDDLE), CELL];
     header(page, &columns(seen), &widths);
-    for row in Row::told(seen) {
-        let cells = figures::compared(seen).map(|f| row.cell(&f));
-        let inks = [Ink::Plain, Ink::of(row.tone(seen)), Ink::Plain];
-        figures(page, row.name(), &cells, &widths, &inks);
-        if let Some(services) = services.filter(|_| row != Row::Ops) {
-            let cells = services.map(|f| row.service_cell(&f));
-            figures(page, " service", &cells, &widths, &[Ink::Dim; 3]);
-        }
+    for line in figures::lines(seen) {
+        let (name, inks) = match line.service {
+            true => (" service", [Ink::Dim; 3]),
+            false => (line.name, [Ink::Plain, Ink::of(line.tone), Ink::Plain]),
+        };
+        figures(page, name, &line.cells, &widths, &inks);
     }
 }
 

@@ -1,45 +1,29 @@
 #!/usr/bin/env python3
-"""Opens an HTML report in a real browser and holds what it shows to what is embedded in it.
+"""Opens an HTML report in a real browser and holds what it says at a cursor to what it draws.
 
   report.py BROWSER REPORT.html [DIRECTORY for screenshots]
 
 Prints what it found; exits 1 with the first thing that is wrong.
 """
 
-import json
 import pathlib
 import re
 import sys
 
 from cdp import Browser, Fault
 
-
-def three(value, unit):
-    return f"{value:.0f}\u00a0{unit}" if abs(value) >= 99.95 else f"{value:.1f}\u00a0{unit}"
-
-
-def scaled(value, steps):
-    size, unit = next((s for s in steps if abs(value) >= s[0]), steps[-1])
-    return three(value / size, unit)
-
-
-BINARY = [(2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B")]
-DECIMAL = [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "B")]
-TIME_US = [(1e6, "s"), (1e3, "ms"), (1, "µs"), (1e-3, "ns")]
-
-
-def figure(unit, value):
-    """A value as the page is to say it; None for what halves might round either way."""
-    if value is None:
-        return "–"
-    if unit == "per_second":
-        return f"{value:.1f}/s" if value < 9.95 else f"{int(value + 0.5):,}/s"
-    if unit == "count":
-        return f"{int(value + 0.5):,}"
-    if unit == "bytes" and value < 1024 or unit == "bytes_per_second" and value < 1000:
-        return f"{int(value + 0.5)}\u00a0B" + ("/s" if unit == "bytes_per_second" else "")
-    text = {"us": TIME_US, "bytes_per_second": DECIMAL, "bytes": BINARY}[unit]
-    return scaled(value, text) + ("/s" if unit == "bytes_per_second" else "")
+CHARTS = """[...document.querySelectorAll('figure .plot')].map(plot => {
+  const svg = plot.querySelector('svg');
+  return { id: plot.parentNode.id, x: svg.dataset.x.split(' '), y: svg.dataset.y.split(' '), log: 'log' in svg.dataset,
+    lines: [...svg.querySelectorAll('path[data-name]')].map(path => [path.dataset.name, path.getAttribute('d')]),
+    lanes: [...svg.querySelectorAll('[data-line]')].map(lane => [+lane.dataset.line, ...lane.dataset.at.split(' ').map(Number)]) };
+})"""
+STEPS = {
+    "us": [(1e6, "s"), (1e3, "ms"), (1, "µs"), (1e-3, "ns")],
+    "bytes": [(2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B")],
+    "bytes_per_second": [(1e12, "TB/s"), (1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1, "B/s")],
+    "per_second": [(1, "/s")], "count": [(1, "")], "share": [(0.01, "%")],
+}
 
 
 def check(condition, *what):
@@ -47,86 +31,104 @@ def check(condition, *what):
         raise Fault(" ".join(str(w) for w in what))
 
 
-def place(browser, chart, share):
-    """The point of the screen at a share of a chart's width."""
-    box = browser.run(
-        f"(() => {{ const o = trimbench.plots.find(p => p.id === '{chart}').u.over;"
-        " o.scrollIntoView({block: 'center'}); const r = o.getBoundingClientRect();"
-        " return [r.left, r.top, r.width, r.height]; })()")
-    return box[0] + share * box[2], box[1] + box[3] / 2
+def points(chart, d):
+    """The points of a path, as values."""
+    (left, right, wide), (low, high, tall) = (map(float, chart[axis][:3]) for axis in "xy")
+    found = []
+    for part in d.split("M")[1:]:
+        start, _, steps = part.partition("l")
+        x, y = map(int, start.split(" "))
+        numbers = [int(n) for n in re.findall(r"-?\d+", steps.replace("l", " "))]
+        for dx, dy in [(0, 0), *zip(numbers[::2], numbers[1::2])]:
+            x, y = x + dx, y + dy
+            up = 1 - y / tall
+            value = low * (high / low) ** up if chart["log"] else low + up * (high - low)
+            found.append((left + (right - left) * x / wide, value))
+    return found
 
 
-def cursor(browser, chart):
+def is_shown(text, unit, value):
+    """Whether a text is a value with its unit, to three digits."""
+    seen = re.fullmatch(r"(-?[\d,.]+)\u00a0?(.*)", text)
+    sizes = {name: size for size, name in STEPS[unit]}
+    if not seen or seen[2] not in sizes:
+        return False
+    return abs(float(seen[1].replace(",", "")) * sizes[seen[2]] - value) <= 0.006 * abs(value) + 1e-9
+
+
+def look(browser, chart):
+    """The plot's place on the screen, what it shows, where its cursor is, and what is said of it."""
     return browser.run(
-        f"(() => {{ const p = trimbench.plots.find(p => p.id === '{chart}'); const u = p.u;"
-        " return { idx: u.cursor.idx, left: u.cursor.left, at: u.posToVal(u.cursor.left, 'x'),"
-        " min: u.scales.x.min, max: u.scales.x.max, width: u.over.clientWidth,"
-        " text: p.node.parentNode.querySelector('.readout').textContent }; })()")
+        f"(() => {{ const f = document.getElementById('{chart['id']}'); const svg = f.querySelector('.plot svg');"
+        " svg.scrollIntoView({ block: 'center' }); const r = svg.getBoundingClientRect();"
+        " const [x, , w] = svg.querySelector('.stretch').getAttribute('viewBox').split(' ').map(Number);"
+        " const [a, b, wide] = svg.dataset.x.split(' ').map(Number); const at = x => a + (b - a) * x / wide;"
+        " return { box: [r.left, r.top, r.width, r.height], low: at(x), high: at(x + w),"
+        " cursor: parseFloat(svg.querySelector('.cursor').getAttribute('x1')) / 100,"
+        " text: f.querySelector('.readout').textContent }; })()")
+
+
+def move(browser, chart, share):
+    left, top, width, height = look(browser, chart)["box"]
+    browser.mouse("mouseMoved", left + share * width, top + height / 2)
+    browser.run("new Promise(done => requestAnimationFrame(() => done(1)))")
+    return look(browser, chart)
 
 
 def values(browser, chart, share):
-    """What is said of the point under the cursor is what is embedded for that moment."""
-    x, y = place(browser, chart["id"], share)
-    browser.mouse("mouseMoved", x, y)
-    browser.run("new Promise(done => requestAnimationFrame(() => done(1)))")
-    seen = cursor(browser, chart["id"])
-    check(seen["idx"] is not None, chart["id"], "has no cursor at", share)
-    at = chart["x"][seen["idx"]]
-    nearest = min(chart["x"], key=lambda v: abs(v - seen["at"]))
-    pixel = (seen["max"] - seen["min"]) / seen["width"]
-    check(abs(at - seen["at"]) <= abs(nearest - seen["at"]) + pixel, chart["id"], "shows", at, "for", seen["at"])
-    told = seen["text"].split(": ", 1)[1]
-    for line in chart["lines"]:
-        wanted = f"{line['name']} {figure(chart['unit'], line['y'][seen['idx']])}"
-        # 12.25 is rounded up by one language and down by the other.
-        found = re.search(re.escape(line["name"]) + r" (.*?)(?= \(stalled\)|, |$)", told)
-        check(wanted in told or (found and close(found[1], wanted[len(line["name"]) + 1:])),
-              chart["id"], "says", repr(told), "and is to say", repr(wanted))
+    """What is said of the point under the cursor is what is drawn there."""
+    seen = move(browser, chart, share)
+    low, high = seen["low"], seen["high"]
+    at, asked = (low + part * (high - low) for part in (seen["cursor"], share))
+    all_points = [(name, points(chart, d)) for name, d in chart["lines"]]
+    nearest = min(abs(x - asked) for _, line in all_points for x, _ in line)
+    pixel = (high - low) / seen["box"][2]
+    check(abs(abs(at - asked) - nearest) <= pixel, chart["id"], "has its cursor at", at, "for", asked)
+    for name, line in all_points:
+        x, value = min(line, key=lambda point: abs(point[0] - at))
+        said = re.search("[:,] " + re.escape(name) + r" (.*?)(?= \(stalled\)|, |$)", seen["text"])
+        if abs(x - at) > pixel / 100:
+            check(not said or said[1] == "–", chart["id"], "says", seen["text"], "where there is no", name)
+        else:
+            check(said and is_shown(said[1], chart["y"][3], value), chart["id"], "says", repr(seen["text"]),
+                  "and is to say", name, value)
     return seen
 
 
-def close(a, b):
-    number = re.compile(r"[\d.,]+")
-    one, other = number.search(a), number.search(b)
-    if not one or not other or number.sub("", a) != number.sub("", b):
-        return False
-    one, other = (float(m[0].rstrip(",.").replace(",", "")) for m in (one, other))
-    return abs(one - other) <= max(0.1001, 1.001 if one >= 99 else 0)
-
-
 def drag(browser, chart, start, end):
-    x, y = place(browser, chart, start)
-    to, _ = place(browser, chart, end)
-    browser.mouse("mouseMoved", x, y)
-    browser.mouse("mousePressed", x, y, button="left", clickCount=1, buttons=1)
-    for part in range(1, 5):
-        browser.mouse("mouseMoved", x + (to - x) * part / 4, y, button="left", buttons=1)
-    browser.mouse("mouseReleased", to, y, button="left", clickCount=1)
+    left, top, width, height = look(browser, chart)["box"]
+    y = top + height / 2
+    browser.mouse("mouseMoved", left + start * width, y)
+    browser.mouse("mousePressed", left + start * width, y, button="left", clickCount=1, buttons=1)
+    browser.mouse("mouseMoved", left + (start + end) / 2 * width, y, button="left", buttons=1)
+    browser.mouse("mouseReleased", left + end * width, y, button="left", clickCount=1)
     browser.run("new Promise(done => setTimeout(done, 50))")
 
 
-def labels(browser, data):
-    """Each chart over time has labels for its event lines: none on another, none outside."""
-    low, high = data["spans"]["view"]
-    seen = browser.run(
-        "trimbench.plots.filter(p => p.chart).map(p => [p.id, p.node.getBoundingClientRect().right,"
-        " [...p.node.querySelectorAll('.event')].map(e => { const r = e.getBoundingClientRect();"
-        " return [r.left, r.top, r.right, r.bottom, e.textContent]; })])")
-    wanted = any(low < event["at"] < high for event in data["spans"]["events"])
-    for name, right, boxes in seen:
-        check(boxes or not wanted, name, "has no label for its events")
+def labels(browser, charts):
+    """Event lines have letters where they are: none on another, none outside."""
+    for chart in charts:
+        seen = look(browser, chart)
+        left, _, width, _ = seen["box"]
+        lines, boxes, page = browser.run(
+            f"(() => {{ const shown = what => [...document.querySelectorAll(`#{chart['id']} .plot > svg > ${{what}}`)]"
+            ".filter(e => e.getAttribute('visibility') !== 'hidden'); return [shown('line[data-at]').length,"
+            " shown('text[data-at]').filter(e => e.textContent).map(e => { const r = e.getBoundingClientRect();"
+            " return [r.left, r.right, e.textContent, +e.dataset.at]; }), innerWidth]; })()")
+        check(boxes or not lines, chart["id"], "has no label for its events")
         for i, a in enumerate(boxes):
-            check(a[2] <= right + 1, name, "has a label outside:", a)
+            at = left + (a[3] - seen["low"]) / (seen["high"] - seen["low"]) * width
+            check(0 <= a[0] and a[1] <= page + 1, chart["id"], "has a label outside:", a)
+            check(abs((a[0] + a[1]) / 2 - at) < 3, chart["id"], "has a label of", at, "at", a)
             for b in boxes[i + 1:]:
-                apart = a[2] <= b[0] or b[2] <= a[0] or a[3] <= b[1] or b[3] <= a[1]
-                check(apart, name, "has labels on each other:", a, b)
+                check(a[1] <= b[0] or b[1] <= a[0], chart["id"], "has labels on each other:", a, b)
 
 
 def tables(browser):
     """A table says that it scrolls sideways where, and only where, it is wider than its place. No box hides
     rows, and no word of a cell is broken."""
     browser.run("document.querySelectorAll('details').forEach(d => { d.open = true; });"
-                "new Promise(done => setTimeout(done, 100))")
+                "new Promise(done => setTimeout(() => requestAnimationFrame(() => requestAnimationFrame(() => done(1))), 100))")
     for wide, hidden in browser.run("[...document.querySelectorAll('.overflow')].map(t =>"
                                     " [t.scrollWidth > t.clientWidth + 1, t.previousElementSibling.hidden])"):
         check(wide != hidden, "a table is", "wider" if wide else "no wider", "and its hint is wrong")
@@ -141,160 +143,126 @@ def tables(browser):
     browser.run("document.querySelectorAll('details').forEach(d => { d.open = false; })")
 
 
-def same_view(browser, low, high, slack):
+def same_view(browser, charts, low, high):
     """All charts over time show the same stretch."""
-    for at in browser.run("trimbench.plots.filter(p => p.chart || p.heat).map(p => [p.id, p.u.scales.x.min, p.u.scales.x.max])"):
-        check(abs(at[1] - low) <= slack and abs(at[2] - high) <= slack, at[0], "shows", at[1:], "instead of", [low, high])
+    for chart in charts:
+        seen = look(browser, chart)
+        slack = 0.01 * (high - low)
+        check(abs(seen["low"] - low) <= slack and abs(seen["high"] - high) <= slack, chart["id"], "shows",
+              [seen["low"], seen["high"]], "instead of", [low, high])
 
 
-def explore(browser, page, data, shots):
+def stalls(browser, chart):
+    """Each line's stalls: above the chart, and in words at the cursor."""
+    seen = look(browser, chart)
+    for line, low, high in chart["lanes"]:
+        name, share = chart["lines"][line][0], ((low + high) / 2 - seen["low"]) / (seen["high"] - seen["low"])
+        said = values(browser, chart, share)["text"]
+        check(re.search(re.escape(name) + r" \S+ \(stalled\)", said), "of a stall at", low, "is said", said)
+
+
+def point_at(browser, charts, shots):
+    """Cursors, zoom and keyboard."""
+    first = charts[0]
+    begin = look(browser, first)
+    low, high = begin["low"], begin["high"]
+    for chart in charts:
+        for share in (0.07, 0.31, 0.5, 0.93):
+            values(browser, chart, share)
+    # One cursor for all.
+    seen = values(browser, first, 0.4)
+    for chart in charts[1:]:
+        other = look(browser, chart)["cursor"]
+        check(abs(other - seen["cursor"]) < 0.01, chart["id"], "has its cursor at", other, "instead of", seen["cursor"])
+    drag(browser, first, 0.25, 0.5)
+    zoomed = [low + part * (high - low) for part in (0.25, 0.5)]
+    same_view(browser, charts, *zoomed)
+    for chart in charts:
+        values(browser, chart, 0.8)
+    if shots:
+        browser.screenshot(shots / "zoomed.png", whole=False)
+    browser.run(f"document.querySelector('#{first['id']} .plot').focus()")
+    browser.key("Escape")
+    same_view(browser, charts, low, high)
+    before = values(browser, first, 0.5)
+    browser.key("ArrowRight")
+    after = look(browser, first)
+    check(after["text"] != before["text"] and after["cursor"] > before["cursor"], "the arrow moved from", before, "to", after)
+    browser.key("Enter")
+    near = look(browser, first)
+    check(abs((near["high"] - near["low"]) - (high - low) / 2) < 0.01 * (high - low), "Enter zoomed to", near)
+    browser.key("Escape")
+
+
+def drawn(browser, charts):
+    """Every line is drawn, with the script or without."""
+    for chart in charts:
+        boxes = browser.run(f"[...document.querySelectorAll('#{chart['id']} path[data-name]')]"
+                            ".map(path => path.getBoundingClientRect().width)")
+        check(len(boxes) == len(chart["lines"]), chart["id"], "has", len(boxes), "lines")
+        check(all(width > 20 for width in boxes) or chart["x"][3] == "mib", chart["id"], "is drawn", boxes, "wide")
+
+
+def explore(browser, page, shots):
     browser.size(1280, 900)
     loaded = browser.open(page.as_uri())
-    drawn = browser.run("trimbench.plots.length")
-    print(f"{page.name}: {page.stat().st_size / 1e6:.2f} MB, {drawn} charts, open after {loaded:.2f} s")
-    expected = len(data["charts"]) + len(data["heat"]) + len(data["curves"])
-    check(drawn >= expected, drawn, "charts of", expected)
-    check(browser.run("document.querySelectorAll('canvas').length") >= expected, "canvases are missing")
+    charts = browser.run(CHARTS)
+    print(f"{page.name}: {page.stat().st_size / 1e6:.2f} MB, {len(charts)} charts, open after {loaded:.2f} s")
     unlabelled = browser.run("[...document.querySelectorAll('.plot')].filter(p => !p.ariaLabel || p.tabIndex !== 0).length")
     check(unlabelled == 0, unlabelled, "charts without label or tab stop")
     if shots:
         browser.screenshot(shots / "desktop.png")
-
     # A record of nothing has nothing to point at.
-    data["charts"] = [chart for chart in data["charts"] if len(chart["x"]) > 1]
-    if data["charts"]:
-        point_at(browser, data, shots)
-        if data.get("lanes"):
-            stalls(browser, data)
-    percentiles(browser, data)
+    lined = [chart for chart in charts if any(len(points(chart, d)) > 1 for _, d in chart["lines"])]
+    over_time = [chart for chart in lined if chart["x"][3] == "s"]
+    drawn(browser, lined)
+    if over_time:
+        point_at(browser, over_time, shots)
+        stalls(browser, over_time[0])
+    for chart in lined:
+        if chart["x"][3] != "s":
+            values(browser, chart, 0.35)
+    for chart in charts:
+        if not chart["lines"] and chart["id"].startswith("heat"):
+            said = move(browser, chart, 0.5)["text"]
+            check(re.search(r"\d\u00a0s.*: \d.* at the pointer$", said), chart["id"], "says", said)
 
+    ground = lambda: browser.run("getComputedStyle(document.body).backgroundColor")
+    light = ground()
     browser.run("document.querySelector('#theme').click()")
-    theme = browser.run("document.documentElement.dataset.theme")
-    check(theme == "dark", "the theme is", theme)
+    check(ground() != light, "the dark ground is", light)
     if shots:
         browser.screenshot(shots / "dark.png")
     browser.run("document.querySelector('#theme').click()")
 
-    labels(browser, data)
+    labels(browser, over_time)
     tables(browser)
     browser.size(390, 844, mobile=True)
-    labels(browser, data)
+    labels(browser, over_time)
     tables(browser)
-    wide = browser.run("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
-    check(wide[0] <= wide[1], "on a phone the page is", wide[0], "wide instead of", wide[1])
-    for chart in data["charts"][:2]:
+    for chart in over_time[:2]:
         values(browser, chart, 0.5)
     if shots:
         browser.screenshot(shots / "phone.png")
+    still = page.with_suffix(".still.html")
+    still.write_text(re.sub("<script>.*?</script>", "", page.read_text(encoding="utf-8"), flags=re.S), encoding="utf-8")
+    browser.open(still.as_uri())
+    drawn(browser, lined)
+    wide = browser.run("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
+    check(wide[0] <= wide[1], "on a phone the page is", wide[0], "wide instead of", wide[1])
+    labels(browser, over_time)
 
     check(not browser.faults, browser.faults)
-    asked = [url for url in browser.requests if url not in ("about:blank", page.as_uri())]
+    asked = [url for url in browser.requests if url not in ("about:blank", page.as_uri(), still.as_uri())]
     check(not asked, "the page asked for", asked)
-
-
-def stalls(browser, data):
-    """Each line's stalls: in its colour above the chart, and in words at the cursor."""
-    first = data["charts"][0]
-    low, high = data["spans"]["view"]
-    for lane in data["lanes"]:
-        if lane["actor"] not in first["actors"]:
-            continue
-        around = max(lane["to"] - lane["from"], 20 * data["interval_s"])
-        browser.run(f"trimbench.showView({lane['from'] - around}, {lane['to'] + around})")
-        middle = (lane["from"] + lane["to"]) / 2
-        values(browser, first, (middle - lane["from"] + around) / (lane["to"] - lane["from"] + 2 * around))
-        name = re.escape(first["lines"][lane["line"]]["name"])
-        said = cursor(browser, first["id"])["text"]
-        check(re.search(name + r" \S+(?:\u00a0\S+)? \(stalled\)", said), "of a stall at", middle, "is said", said)
-        seen = browser.run(
-            f"(() => {{ const {{ u, chart }} = trimbench.plots.find(p => p.id === '{first['id']}');"
-            f" const top = u.bbox.top - devicePixelRatio * (15 * Math.min(3, trimbench.data.spans.events.length)"
-            f" + 4 * (chart.lines.length - {lane['line']}) - 1);"
-            " const pixel = document.createElement('canvas').getContext('2d', { willReadFrequently: true });"
-            " const at = v => { pixel.clearRect(0, 0, 1, 1);"
-            " pixel.drawImage(u.ctx.canvas, Math.round(u.valToPos(v, 'x', true)), Math.round(top), 1, 1, 0, 0, 1, 1);"
-            " return [...pixel.getImageData(0, 0, 1, 1).data]; };"
-            f" return [at({middle}), at({lane['from'] - around / 2}), u.series[{lane['line']} + 1].stroke()]; }})()")
-        colour = [int(seen[2][n:n + 2], 16) for n in (1, 3, 5)]
-        check(seen[0][:3] == colour and seen[0][3] == 255, "the lane at", middle, "is", seen[0], "instead of", colour)
-        alone = not any(other["from"] <= lane["from"] - around / 2 <= other["to"] and other["line"] == lane["line"]
-                        for other in data["lanes"])
-        check(not alone or seen[1][3] == 0, "a lane is drawn where nothing stalled:", seen[1])
-    browser.run(f"trimbench.showView({low}, {high})")
-
-
-def percentiles(browser, data):
-    """What is said of each percentile is what is embedded."""
-    for told in data["curves"]:
-        name = f"curves-{told['actor']}"
-        x, y = place(browser, name, 0.35)
-        browser.mouse("mouseMoved", x, y)
-        browser.run("new Promise(done => requestAnimationFrame(() => done(1)))")
-        seen = cursor(browser, name)
-        check(seen["idx"] is not None, name, "has no cursor")
-        for curve in told["curves"]:
-            wanted = f"{curve['name']} {figure('us', curve['us'][seen['idx']])}"
-            found = re.search(re.escape(curve["name"]) + r" (.*?)(?=, |$)", seen["text"])
-            check(wanted in seen["text"] or (found and close(found[1], wanted[len(curve["name"]) + 1:])),
-                  name, "says", repr(seen["text"]), "and is to say", repr(wanted))
-
-
-def point_at(browser, data, shots):
-    """Cursors, zoom and keyboard."""
-    low, high = data["spans"]["view"]
-    same_view(browser, low, high, 1e-6 * high + 1e-6)
-    for chart in data["charts"]:
-        for share in (0.07, 0.31, 0.5, 0.93):
-            values(browser, chart, share)
-
-    # One cursor for all.
-    first = data["charts"][0]["id"]
-    seen = values(browser, data["charts"][0], 0.4)
-    for chart in data["charts"][1:]:
-        other = cursor(browser, chart["id"])
-        check(abs(other["at"] - seen["at"]) < 0.01 * (high - low), chart["id"], "has its cursor elsewhere", other, seen)
-
-    # Zoom with the mouse, values again, and back.
-    drag(browser, first, 0.25, 0.5)
-    zoomed = cursor(browser, first)
-    check(abs((zoomed["max"] - zoomed["min"]) - (high - low) / 4) < 0.02 * (high - low), "zoomed to", zoomed)
-    same_view(browser, zoomed["min"], zoomed["max"], 1e-9 * high)
-    for chart in data["charts"]:
-        for share in (0.2, 0.8):
-            values(browser, chart, share)
-    if shots:
-        browser.screenshot(shots / "zoomed.png", whole=False)
-
-    # The keyboard.
-    browser.run(f"document.querySelector('#{first} .plot').focus()")
-    browser.key("Escape")
-    same_view(browser, low, high, 1e-6 * high + 1e-6)
-    values(browser, data["charts"][0], 0.5)
-    before = cursor(browser, first)
-    browser.key("ArrowRight")
-    after = cursor(browser, first)
-    check(after["idx"] == before["idx"] + 1 or len(data["charts"][0]["x"]) > before["width"],
-          "the arrow moved the cursor from", before["idx"], "to", after["idx"])
-    check(after["text"] != before["text"], "the arrow changed nothing that is said")
-    browser.key("Enter")
-    near = cursor(browser, first)
-    check(abs((near["max"] - near["min"]) - (high - low) / 2) < 1e-3 * (high - low), "Enter zoomed to", near)
-    browser.key("Escape")
-    browser.run("document.querySelector('#log').click()")
-    for chart in data["charts"]:
-        values(browser, chart, 0.5)
-    browser.run("document.querySelector('#log').click()")
 
 
 def main():
     program, page = sys.argv[1], pathlib.Path(sys.argv[2]).resolve()
     shots = pathlib.Path(sys.argv[3]) if len(sys.argv) > 3 else None
-    text = page.read_text(encoding="utf-8")
-    embedded = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.S)
-    data = json.loads(embedded[1])
     browser = Browser(program)
     try:
-        explore(browser, page, data, shots)
+        explore(browser, page, shots)
     except Fault as fault:
         sys.exit(f"{page.name}: {fault}; on the console: {browser.faults}")
     finally:

@@ -1,7 +1,7 @@
 //! Phases, events and seconds under the plots.
 
+use ::record::Part;
 use ::record::RunRecord;
-use ::record::{EventKind, Part};
 
 use super::panel::{GUTTER, gutter};
 use super::window::Window;
@@ -57,7 +57,7 @@ impl Events {
         let mut legend = Vec::new();
         let mut names = "123456789abcdefghijklmnopqrstuvwxyz".chars();
         for event in &record.events {
-            let (Some(text), Some(column)) = (in_words(event.kind), window.column(event.at_s))
+            let (Some(text), Some(column)) = (words::event(event.kind), window.column(event.at_s))
             else {
                 continue;
             };
@@ -101,20 +101,6 @@ impl Events {
         if used > GUTTER {
             page.line(&line);
         }
-    }
-}
-
-fn in_words(kind: EventKind) -> Option<&'static str> {
-    match kind {
-        EventKind::DeletionBegan => Some("deletion began"),
-        EventKind::DeletionReturned => Some("it returned"),
-        EventKind::CommitForced => Some("commit forced"),
-        EventKind::CommitReturned => Some("commit done"),
-        EventKind::DebtPaid => Some("debt paid"),
-        EventKind::DiscardsDidNotCome => Some("discards did not come"),
-        EventKind::Interrupted => Some("interrupted"),
-        // What comes before the baseline isn't drawn, and warnings are told in words.
-        _ => None,
     }
 }
 
