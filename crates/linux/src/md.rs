@@ -176,9 +176,9 @@ pub fn sweep(sys: &SysRoot, base: &Path) {
 /// Whether an array is what `mdadm --build` made of these members: another one may have its number
 /// by now.
 fn is_ours(sys: &SysRoot, name: &str, members: &[&str]) -> bool {
-    let version = fs::read_to_string(sys.class(name).join("md/metadata_version"));
+    let version = sys.attribute(name, "md/metadata_version");
     let has = |member: &&str| sys.class(member).join("holders").join(name).exists();
-    !members.is_empty() && members.iter().all(has) && version.is_ok_and(|v| v.trim() == "none")
+    !members.is_empty() && members.iter().all(has) && version.as_deref() == Some("none")
 }
 
 /// The file's lock; `None` while another process has it.

@@ -225,10 +225,7 @@ impl DeviceStats {
 
 /// The devices whose counters are a device's: itself, or its paths where its own stand still.
 fn counting(sys: &SysRoot, device: &str) -> Vec<String> {
-    let is_off = |name: &str| {
-        let text = std::fs::read_to_string(sys.class(name).join("queue/iostats"));
-        text.is_ok_and(|text| text.trim() == "0")
-    };
+    let is_off = |name: &str| sys.attribute(name, "queue/iostats").as_deref() == Some("0");
     if is_off(device) {
         let paths: Vec<String> = paths(sys, device)
             .into_iter()
@@ -261,23 +258,15 @@ pub fn paths(sys: &SysRoot, drive: &str) -> Vec<String> {
     let Some((subsystem, None, space)) = split(drive) else {
         return Vec::new();
     };
-    let all = std::fs::read_dir(sys.path("/sys/class/block"));
-    let names = all.into_iter().flatten().flatten();
-    let mut paths: Vec<String> = names
-        .filter_map(|entry| entry.file_name().into_string().ok())
-        .filter(|name| {
-            matches!(split(name), Some((own, Some(_), number)) if own == subsystem && number == space)
-        })
-        .collect();
-    paths.sort();
-    paths
+    let is_path = |name: &String| matches!(split(name), Some((own, Some(_), number)) if own == subsystem && number == space);
+    sys.devices().into_iter().filter(is_path).collect()
 }
 
 /// Writes and discards that a device has under way: the second figure of `inflight` (Linux,
 /// Documentation/ABI/stable/sysfs-block). `None` where the kernel doesn't give it.
 pub fn writes_in_flight(sys: &SysRoot, device: &str) -> Option<u64> {
     let one = |name: &String| -> Option<u64> {
-        let text = std::fs::read_to_string(sys.class(name).join("inflight")).ok()?;
+        let text = sys.attribute(name, "inflight")?;
         text.split_whitespace().nth(1)?.parse().ok()
     };
     counting(sys, device).iter().map(one).sum()
@@ -299,15 +288,9 @@ pub fn namespaces(sys: &SysRoot, drive: &str) -> Vec<String> {
     if !is_one(drive) {
         return Vec::new();
     }
-    let own = std::fs::canonicalize(sys.path("/sys/class/block").join(drive));
-    let all = own
-        .ok()
-        .and_then(|own| std::fs::read_dir(own.parent()?).ok());
-    let names = all.into_iter().flatten().flatten();
+    let mut names = crate::sysroot::entries(&sys.class(drive).join(".."));
+    names.retain(|name| is_one(name));
     names
-        .filter_map(|entry| entry.file_name().into_string().ok())
-        .filter(|name| is_one(name))
-        .collect()
 }
 
 #[cfg(test)]

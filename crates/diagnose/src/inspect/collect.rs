@@ -14,6 +14,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use linux::SysRoot;
+use linux::sysroot::{entries, line};
 
 pub use tar::{UnpackError, unpack};
 
@@ -166,14 +167,7 @@ impl Collection<'_> {
             return Ok(());
         }
         self.to.directory(path)?;
-        let mut names: Vec<_> = fs::read_dir(&real)
-            .into_iter()
-            .flatten()
-            .flatten()
-            .map(|one| one.file_name())
-            .collect();
-        names.sort();
-        for name in names {
+        for name in entries(&real) {
             self.tree(&path.join(name), depth - 1, keep)?;
         }
         Ok(())
@@ -183,23 +177,16 @@ impl Collection<'_> {
     fn devices(&mut self) -> io::Result<()> {
         let keep = |path: &Path, text: &str| Some(kept(path, text));
         for links in ["/sys/class/block", "/sys/dev/block"] {
-            let all = fs::read_dir(self.sys.path(links))
-                .into_iter()
-                .flatten()
-                .flatten();
-            let mut names: Vec<_> = all.map(|one| one.file_name()).collect();
-            names.sort();
-            for name in names {
+            for name in entries(&self.sys.path(links)) {
                 let link = Path::new(links).join(&name);
                 self.tree(&link, 0, &keep)?;
                 let Ok(place) = fs::canonicalize(self.sys.path(&link)) else {
                     continue;
                 };
-                let device = name.to_string_lossy();
-                let idle = device.starts_with("ram")
-                    || device.starts_with("loop") && !place.join("loop").exists();
+                let idle = name.starts_with("ram")
+                    || name.starts_with("loop") && !place.join("loop").exists();
                 if links == "/sys/class/block" && !idle {
-                    self.device(&place, &name.to_string_lossy().replace('!', "/"))?;
+                    self.device(&place, &name.replace('!', "/"))?;
                 }
             }
         }
@@ -211,8 +198,8 @@ impl Collection<'_> {
         self.tree(place, 3, &keep)?;
         // Where inspections look for it.
         self.to.file(&Path::new("/dev").join(name), b"")?;
-        let number = fs::read_to_string(place.join("dev")).unwrap_or_default();
-        let udev = format!("/run/udev/data/b{}", number.trim());
+        let number = line(&place.join("dev")).unwrap_or_default();
+        let udev = format!("/run/udev/data/b{number}");
         self.tree(Path::new(&udev), 0, &|_, text| Some(udev_kept(text)))?;
         let sys = Path::new("/sys/devices");
         for above in place

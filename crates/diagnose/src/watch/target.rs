@@ -87,12 +87,9 @@ impl Watched {
 
 /// The whole devices that take discards and hold something: not loop devices without a file.
 pub(super) fn present(sys: &SysRoot, disks: &Disks) -> Vec<(DeviceNumber, String)> {
-    let size = |name: &str| -> Option<u64> {
-        let text = std::fs::read_to_string(sys.class(name).join("size")).ok()?;
-        text.trim().parse().ok()
-    };
+    let is_empty = |name: &str| sys.attribute(name, "size").as_deref() == Some("0");
     let mut all = disks.with_discard(sys);
-    all.retain(|(_, name)| size(name).is_none_or(|sectors| sectors > 0));
+    all.retain(|(_, name)| !is_empty(name));
     all
 }
 

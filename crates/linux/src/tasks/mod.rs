@@ -17,6 +17,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::sysroot::value;
+
 pub use call::{Call, Directory, FileName};
 pub use openers::{Opener, Use, opener};
 pub use stat::{Stat, State};
@@ -142,9 +144,7 @@ pub fn processes() -> Vec<u32> {
 /// The name of the process that a thread belongs to, where the thread is not its first: threads
 /// often have names of their own. `None` of first threads, and if it has ended.
 pub fn name_of_process(tid: u32) -> Option<String> {
-    let status = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
-    let pid = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?;
-    let pid: u32 = pid.trim().parse().ok()?;
+    let pid = status(tid, "Tgid:")?;
     let first = Thread { pid, tid: pid };
     (pid != tid)
         .then(|| first.stat())
@@ -192,6 +192,12 @@ pub fn of_cgroup(directory: &Path) -> Vec<u32> {
     all
 }
 
+/// A number in `/proc/PID/status`.
+fn status(pid: u32, key: &str) -> Option<u32> {
+    let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    value(&text, key)?.parse().ok()
+}
+
 fn numbers(directory: &str) -> Vec<u32> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     entries
@@ -201,10 +207,7 @@ fn numbers(directory: &str) -> Vec<u32> {
 
 /// The counters that a ring shows in `fdinfo` (Linux, io_uring/fdinfo.c); both wrap.
 fn in_flight(text: &str) -> Option<u32> {
-    let figure = |name: &str| -> Option<u32> {
-        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-        line.trim().parse().ok()
-    };
+    let figure = |name: &str| -> Option<u32> { value(text, name)?.parse().ok() };
     Some(figure("CachedSqHead:")?.wrapping_sub(figure("CachedCqTail:")?))
 }
 
