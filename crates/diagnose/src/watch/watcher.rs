@@ -3,16 +3,14 @@
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use linux::SysRoot;
-use linux::mounts::DeviceNumber;
 use linux::pressure::Pressure;
-use linux::stats::{Counters, DeviceStats};
 use storage::counter;
 use storage::disks::{Disks, Place};
 use storage::stack::Pending;
 
 use super::target::{Watched, present};
-use super::update::{Blocked, Debt, DeviceUpdate, SenderUpdate, Update, Waiting, Work};
-use crate::why::observe::{Did, Observation, by_statistics, cpu_s, monotonic_s};
+use super::update::{Blocked, Debt, DeviceUpdate, Update, Waiting, Work};
+use crate::why::observe::{Device, Did, Observation, cpu_s, monotonic_s};
 use crate::why::sampler::{Sample, Sampler};
 use crate::why::senders::senders;
 use crate::why::trace::Trace;
@@ -65,28 +63,6 @@ pub struct Watcher {
     renewed: Instant,
 }
 
-#[derive(Debug)]
-struct Device {
-    number: DeviceNumber,
-    name: String,
-    stats: DeviceStats,
-    last: Counters,
-    counts: bool,
-}
-
-impl Device {
-    fn open(sys: &SysRoot, number: DeviceNumber, name: &str) -> Option<Device> {
-        let stats = DeviceStats::open(sys, name).ok()?;
-        Some(Device {
-            number,
-            name: name.to_owned(),
-            last: stats.read().ok()?,
-            stats,
-            counts: counter::counts(sys, name),
-        })
-    }
-}
-
 impl Watcher {
     /// Begins to watch.
     pub fn begin(sys: SysRoot, disks: Disks, watched: &Watched) -> Watcher {
@@ -94,12 +70,13 @@ impl Watcher {
         let mut missing = Vec::new();
         let tracer = Tracer::sparing(now_s);
         let tracer = tracer.map_err(|lack| missing.push(lack)).ok();
-        let devices = watched.devices.iter();
-        let devices =
-            devices.filter_map(|info| Device::open(&sys, disks.numbered(&info.name)?, &info.name));
+        let names = watched.devices.iter().map(|info| info.name.clone());
+        let there = names.filter_map(|name| Some((disks.numbered(&name)?, name)));
+        let mut devices = Vec::new();
+        Device::renew(&mut devices, &sys, there.collect(), now_s);
         let mut watcher = Watcher {
             named: watched.named,
-            devices: devices.collect(),
+            devices,
             tracer,
             sampler: Sampler::new(sys.clone(), Subject::All, disks.clone()).light(),
             seen: Observation {
@@ -142,11 +119,21 @@ impl Watcher {
         }
         let now_s = monotonic_s();
         let seconds = (now_s - self.last_s).max(1e-6);
-        let statistics = self.statistics(now_s, seconds);
+        let devices = self.devices.iter_mut();
+        let statistics = devices.map(|device| {
+            let gone = Did {
+                at_s: now_s,
+                seconds,
+                ..Did::default()
+            };
+            device.since_last(now_s).unwrap_or(gone)
+        });
+        let statistics: Vec<Did> = statistics.collect();
         self.read_s = now_s;
+        let numbers = self.devices.iter().map(|device| device.number);
         let piece = match &mut self.tracer {
             Some(tracer) => tracer.drain(now_s, &self.seen.disks),
-            None => self.estimated(&statistics),
+            None => Trace::by_statistics(numbers.zip(statistics.chunks(1))),
         };
         self.keep(&piece, &statistics, now_s);
         let devices = self.devices.iter().zip(&statistics);
@@ -178,16 +165,7 @@ impl Watcher {
         self.sampler.renew(self.seen.disks.clone());
         if !self.named {
             let there = present(&self.sys, &self.seen.disks);
-            let is = |device: &Device| {
-                let mut all = there.iter();
-                all.any(|one| one.0 == device.number && one.1 == device.name)
-            };
-            self.devices.retain(is);
-            for (number, name) in there {
-                if self.devices.iter().all(|device| device.number != number) {
-                    self.devices.extend(Device::open(&self.sys, number, &name));
-                }
-            }
+            Device::renew(&mut self.devices, &self.sys, there, monotonic_s());
         }
         for device in &mut self.devices {
             device.counts = counter::counts(&self.sys, &device.name);
@@ -205,23 +183,6 @@ impl Watcher {
         (self.mounts, self.surveyed) = (mounts, Instant::now());
         self.seen.mounted = self.seen.disks.mounted(&self.sys);
         self.pending = self.seen.disks.pending(&self.sys);
-    }
-
-    /// The devices' statistics, in their order.
-    fn statistics(&mut self, now_s: f64, seconds: f64) -> Vec<Did> {
-        let read = |device: &mut Device| {
-            // One that was taken away does nothing more.
-            let counters = device.stats.read().unwrap_or(device.last);
-            let did = Did {
-                at_s: now_s,
-                seconds,
-                work: counters.since(&device.last),
-                flushes: counters.flushes_since(&device.last),
-            };
-            device.last = counters;
-            did
-        };
-        self.devices.iter_mut().map(read).collect()
     }
 
     /// Adds a stretch to the window, and forgets what is too old for it.
@@ -257,7 +218,7 @@ impl Watcher {
             &did.work,
             did.flushes,
             did.seconds,
-            (covered_s / did.seconds).clamp(0.0, 1.0),
+            (covered_s / did.seconds.max(1e-6)).clamp(0.0, 1.0),
         );
         if !device.counts {
             update.counts = false;
@@ -275,24 +236,14 @@ impl Watcher {
         update
     }
 
-    /// Where there are no events: the times in discards, as the statistics give them.
-    fn estimated(&self, statistics: &[Did]) -> Trace {
-        let mut trace = Trace::default();
-        for (device, did) in self.devices.iter().zip(statistics) {
-            let spans = by_statistics(std::slice::from_ref(did));
-            trace.discards.insert(device.number, spans);
-        }
-        trace
-    }
-
     /// The senders to the devices that are watched.
-    fn senders(&self, piece: &Trace) -> Vec<SenderUpdate> {
+    fn senders(&self, piece: &Trace) -> Vec<SenderWork> {
         let watched = |one: &SenderWork| {
             let mut devices = self.devices.iter();
             devices.any(|device| device.name == one.device)
         };
         let all = senders(piece, &self.seen.disks, &self.seen.mounted).into_iter();
-        all.filter(watched).map(sender).collect()
+        all.filter(watched).collect()
     }
 
     /// The processes that were blocked on the devices that are watched, and those of which it isn't
@@ -376,20 +327,6 @@ impl Watcher {
             ),
         }));
         all
-    }
-}
-
-fn sender(work: SenderWork) -> SenderUpdate {
-    SenderUpdate {
-        device: work.device,
-        reason: work.reason,
-        program: work.program,
-        pid: work.pid,
-        discards: work.discards,
-        bytes: work.bytes,
-        mean_ms: work.mean_ms,
-        in_drive_s: work.in_drive_s,
-        deletion: work.deletion,
     }
 }
 

@@ -11,6 +11,7 @@ use storage::deletions::{DeletionEvent, Freed};
 use storage::disks::Disks;
 
 use super::frames::{Reason, reason};
+use super::observe::Did;
 use super::spans::Spans;
 pub use sender::{Deleter, Sender};
 
@@ -102,6 +103,22 @@ impl Trace {
             by_thread: true,
             ..Trace::default()
         }
+    }
+
+    /// A trace where no events are to be had: the share of each stretch that its discards took.
+    pub(crate) fn by_statistics<'a>(
+        all: impl IntoIterator<Item = (DeviceNumber, &'a [Did])>,
+    ) -> Trace {
+        let mut trace = Trace::default();
+        for (number, all) in all {
+            let spans = trace.discards.entry(number).or_default();
+            for did in all.iter().filter(|did| did.work.discards > 0) {
+                let busy_s = (did.work.discard_ms as f64 / 1e3).min(did.seconds);
+                spans.add(did.at_s - busy_s, did.at_s);
+            }
+            spans.join();
+        }
+        trace
     }
 
     /// Takes a line of the trace.

@@ -20,9 +20,9 @@ use load::roster::{Member, Roster};
 use record::{RunRecord, Waits};
 use storage::disks::Disks;
 
-use super::observe::{Device, by_statistics, monotonic_s};
+use super::observe::{Device, monotonic_s};
 use super::sampler::Sampler;
-use super::spans::Spans;
+use super::trace::Trace;
 use super::tracer::Tracer;
 use super::{Missing, Subject};
 use ledger::{Ledger, Sent, Window};
@@ -290,38 +290,29 @@ impl Watcher {
         let now_s = monotonic_s();
         let sampled = self.sampler.drain();
         self.without_stacks |= sampled.without_stacks;
-        let mut own = std::collections::HashMap::new();
-        let mut sent = Vec::new();
-        let mut discards: Vec<(DeviceNumber, Spans)> = Vec::new();
-        if let Some(tracer) = &mut self.tracer {
-            let mut piece = tracer.drain(now_s, &self.disks);
-            self.lost += piece.lost;
-            own = piece.own;
-            sent = piece
-                .senders
-                .iter()
-                .map(|one| Sent {
-                    thread: one.pid,
-                    reason: one.reason,
-                    discards: one.discards,
-                    at_s: one.first_s,
-                })
-                .collect();
-            for (number, _) in &self.numbers {
-                discards.extend(piece.discards.remove(number).map(|spans| (*number, spans)));
-            }
-        } else {
-            for device in &mut self.devices {
-                let did = std::mem::take(&mut device.did);
-                discards.push((device.number, by_statistics(&did)));
-            }
-        }
+        let devices = self.devices.iter();
+        let mut piece = match &mut self.tracer {
+            Some(tracer) => tracer.drain(now_s, &self.disks),
+            None => Trace::by_statistics(devices.map(|one| (one.number, &one.did[..]))),
+        };
+        self.devices.iter_mut().for_each(|one| one.did.clear());
+        self.lost += piece.lost;
+        let sent = piece.senders.iter().map(|one| Sent {
+            thread: one.pid,
+            reason: one.reason,
+            discards: one.discards,
+            at_s: one.first_s,
+        });
+        let sent = sent.collect();
+        let numbers = self.numbers.iter().map(|one| one.0);
+        let discards = numbers.filter_map(|one| Some((one, piece.discards.remove(&one)?)));
+        let discards = discards.collect();
         // The first is the ledger's own.
         let known = self.ledger.phases.len() - 1;
         self.ledger.begin(self.roster.phases(known));
         self.ledger.fold(Window {
             sampled,
-            own,
+            own: piece.own,
             sent,
             discards,
             to_s: now_s,

@@ -208,7 +208,7 @@ fn nothing_seen_is_nothing_said() {
     assert!(why.sentence.starts_with("Nothing waited"));
     let text = crate::why::text::page(
         &why,
-        crate::why::text::Look {
+        crate::Look {
             width: 80,
             unicode: false,
             colour: false,

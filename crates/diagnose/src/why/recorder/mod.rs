@@ -19,9 +19,10 @@ use std::io::{self, Write};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use linux::SysRoot;
+use linux::mounts::DeviceNumber;
 use storage::disks::Disks;
 
-use super::observe::{Device, by_statistics, cpu_s, monotonic_s};
+use super::observe::{Device, Did, cpu_s, monotonic_s};
 use super::sampler::Sampler;
 use super::trace::Trace;
 use super::tracer::Tracer;
@@ -164,18 +165,12 @@ impl Recorder {
         let now_s = monotonic_s();
         let from_s = std::mem::replace(&mut self.work_from, (Instant::now(), now_s)).1;
         let devices = self.devices.iter_mut();
-        let devices: Vec<_> = devices
+        let devices: Vec<(DeviceNumber, Vec<Did>)> = devices
             .map(|device| (device.number, std::mem::take(&mut device.did)))
             .collect();
         let trace = match &mut self.tracer {
             Some(tracer) => tracer.drain(now_s, &self.disks),
-            None => {
-                let mut trace = Trace::default();
-                let all = devices.iter();
-                let all = all.map(|(number, did)| (*number, by_statistics(did)));
-                trace.discards = all.collect();
-                trace
-            }
+            None => Trace::by_statistics(devices.iter().map(|one| (one.0, &one.1[..]))),
         };
         let work = Work::new((from_s, now_s), trace, devices);
         self.ring.push(Piece::Work(work));
@@ -204,13 +199,6 @@ impl Recorder {
 
     fn open_devices(&mut self, now_s: f64) {
         let there = self.disks.with_discard(&self.sys);
-        self.devices
-            .retain(|device| there.iter().any(|one| one.0 == device.number));
-        for (number, name) in there {
-            if self.devices.iter().all(|device| device.number != number) {
-                let device = Device::open(&self.sys, number, &name, now_s);
-                self.devices.extend(device);
-            }
-        }
+        Device::renew(&mut self.devices, &self.sys, there, now_s);
     }
 }

@@ -10,7 +10,6 @@ use super::super::trace::Sender;
 use super::super::{Subject, Verdict, Why, explain};
 use super::recording::{Head, Recording, RecordingError};
 use super::*;
-use linux::mounts::DeviceNumber;
 use linux::tasks::Thread;
 
 const SDA: DeviceNumber = DeviceNumber { major: 8, minor: 0 };
@@ -213,7 +212,7 @@ fn nothing_of_a_recording_acts_on_the_terminal() {
         what: "stacks\u{1b}[2J".to_owned(),
         why: "\u{9b}31m\u{202e}".to_owned(),
     });
-    let look = crate::why::text::Look {
+    let look = crate::Look {
         width: 80,
         unicode: true,
         colour: false,

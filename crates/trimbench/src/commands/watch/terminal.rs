@@ -5,7 +5,8 @@ use std::mem::ManuallyDrop;
 use std::path::Path;
 use std::time::Duration;
 
-use diagnose::watch::screen::{self, Look};
+use diagnose::Look;
+use diagnose::watch::screen;
 use diagnose::watch::{Key, Update, View, lines};
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
@@ -50,14 +51,10 @@ impl Shown {
         if !Stream::Out.is_terminal() || !Stream::input_is_terminal() || dumb {
             return Ok(Shown::Lines);
         }
-        let style = Stream::Out.style();
         let mut shown = Shown::Screen {
             terminal: ManuallyDrop::new(Box::new(ratatui::try_init().map_err(failed)?)),
             view: Box::default(),
-            look: Look {
-                unicode: style.unicode,
-                colour: style.colour,
-            },
+            look: Stream::Out.look(),
         };
         shown.draw()?;
         Ok(shown)
