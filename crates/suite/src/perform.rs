@@ -11,7 +11,7 @@ mod writeback;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use diagnose::inspect::{Asked, Now as Present, Options, inspect};
+use diagnose::inspect::{Now as Present, Options, Scope, inspect};
 use linux::SysRoot;
 
 use crate::cell::Cell;
@@ -266,7 +266,7 @@ fn stack(stage: &Stage) -> serde_json::Value {
         if_deleted: Vec::new(),
         card: None,
     };
-    let asked = Asked::Path(stage.mount_point().to_path_buf());
+    let asked = Scope::Path(stage.mount_point().to_path_buf());
     let found = inspect(&SysRoot::host(), &asked, &options);
     match found {
         Ok(found) => serde_json::to_value(found).unwrap_or_default(),

@@ -104,7 +104,9 @@ pub fn collect(sys: &SysRoot, to: &mut dyn Write) -> io::Result<()> {
         seen: BTreeSet::new(),
     };
     for path in FILES {
-        collection.tree(Path::new(path), 4, &|path, text| Some(kept(path, text)))?;
+        collection.tree(Path::new(path), 4, &|path, text| {
+            Some(without_secrets(path, text))
+        })?;
     }
     for path in PROGRAMS {
         collection.tree(Path::new(path), 2, &programs)?;
@@ -175,7 +177,7 @@ impl Collection<'_> {
 
     /// Adds each block device: its links, its directory, and what is known on the way to it.
     fn devices(&mut self) -> io::Result<()> {
-        let keep = |path: &Path, text: &str| Some(kept(path, text));
+        let keep = |path: &Path, text: &str| Some(without_secrets(path, text));
         for links in ["/sys/class/block", "/sys/dev/block"] {
             for name in entries(&self.sys.path(links)) {
                 let link = Path::new(links).join(&name);
@@ -194,13 +196,13 @@ impl Collection<'_> {
     }
 
     fn device(&mut self, place: &Path, name: &str) -> io::Result<()> {
-        let keep = |path: &Path, text: &str| Some(kept(path, text));
+        let keep = |path: &Path, text: &str| Some(without_secrets(path, text));
         self.tree(place, 3, &keep)?;
         // Where inspections look for it.
         self.to.file(&Path::new("/dev").join(name), b"")?;
         let number = line(&place.join("dev")).unwrap_or_default();
         let udev = format!("/run/udev/data/b{number}");
-        self.tree(Path::new(&udev), 0, &|_, text| Some(udev_kept(text)))?;
+        self.tree(Path::new(&udev), 0, &|_, text| Some(udev_types(text)))?;
         let sys = Path::new("/sys/devices");
         for above in place
             .ancestors()
@@ -223,7 +225,7 @@ impl Collection<'_> {
 }
 
 /// The lines of udev's file that say what is on a device.
-fn udev_kept(text: &str) -> String {
+fn udev_types(text: &str) -> String {
     let types = text
         .lines()
         .filter(|line| line.starts_with("E:ID_FS_TYPE=") || line.starts_with("E:ID_FS_LABEL="));
@@ -231,13 +233,13 @@ fn udev_kept(text: &str) -> String {
 }
 
 /// A text without the values of options that are secrets, e.g. of `password=…` in fstab.
-fn kept(path: &Path, text: &str) -> String {
+fn without_secrets(path: &Path, text: &str) -> String {
     if path == Path::new("/etc/lvm/lvm.conf") {
         let lines = text.lines().filter(|line| line.contains("issue_discards"));
         return lines.map(|line| format!("{line}\n")).collect();
     }
     if path == Path::new("/etc/crypttab") {
-        return text.lines().map(crypttab_kept).collect();
+        return text.lines().map(crypttab_without_keys).collect();
     }
     text.split_inclusive([',', ' ', '\t', '\n'])
         .map(secret_free)
@@ -245,7 +247,7 @@ fn kept(path: &Path, text: &str) -> String {
 }
 
 /// A line of crypttab without the place of its key.
-fn crypttab_kept(line: &str) -> String {
+fn crypttab_without_keys(line: &str) -> String {
     let words: Vec<&str> = line.split_whitespace().collect();
     match words[..] {
         [name, device, _, options] if !name.starts_with('#') => {

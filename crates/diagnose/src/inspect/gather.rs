@@ -13,12 +13,12 @@ use storage::drive::{Drive, Transport};
 use storage::stack::{LayerKind, Stack};
 use storage::{FileSystem, describe_device_in, describe_mount};
 
-use super::{Asked, CryptLine, InspectError, Inspection, Missing, Options, Policy, SCHEMA};
+use super::{CryptLine, InspectError, Inspection, Missing, Options, Policy, SCHEMA, Scope};
 
 /// The facts, without findings.
 pub(super) fn gather(
     sys: &SysRoot,
-    asked: &Asked,
+    asked: &Scope,
     options: &Options,
 ) -> Result<Inspection, InspectError> {
     let mut missing = Vec::new();
@@ -60,8 +60,8 @@ pub(super) fn gather(
         Tables::new()
     });
     let stacks = match asked {
-        Asked::Path(path) => vec![of_path(sys, path, &mounts, &tables, &mut miss)?],
-        Asked::All => all(sys, &mounts, &tables),
+        Scope::Path(path) => vec![of_path(sys, path, &mounts, &tables, &mut miss)?],
+        Scope::All => all(sys, &mounts, &tables),
     };
     let drives = drives(sys, &stacks, options.privileged || !sys.is_host());
     for drive in &drives {

@@ -41,7 +41,7 @@ const LISTING: u32 = 20;
 
 /// Watching under way. Dropping it ends it.
 #[derive(Debug)]
-pub struct Beside {
+pub struct RunObserver {
     stop: Arc<AtomicBool>,
     /// `None` only once it was joined, or where it can't be started.
     thread: Option<JoinHandle<Found>>,
@@ -58,10 +58,10 @@ struct Found {
     cpu_share: f64,
 }
 
-impl Beside {
+impl RunObserver {
     /// Begins to watch who stands in a run's `roster`, as they begin. `devices`: the kernel names of
     /// the target's devices.
-    pub fn begin(sys: SysRoot, devices: &[String], roster: Roster) -> Beside {
+    pub fn begin(sys: SysRoot, devices: &[String], roster: Roster) -> RunObserver {
         let stop = Arc::new(AtomicBool::new(false));
         let watcher = Watcher::begin(sys, devices, roster);
         let own = stop.clone();
@@ -71,7 +71,7 @@ impl Beside {
             Ok(thread) => (Some(thread), None),
             Err(error) => (None, Some(no_thread(&error.to_string()))),
         };
-        Beside {
+        RunObserver {
             stop,
             thread,
             failure,
@@ -94,7 +94,7 @@ impl Beside {
     }
 }
 
-impl Drop for Beside {
+impl Drop for RunObserver {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
@@ -209,7 +209,7 @@ impl Watcher {
 
     /// Looks at each thread.
     fn look(&mut self) {
-        self.let_join();
+        self.add_members();
         self.list_programs();
         let members = &self.members;
         let idle = |thread: Thread| {
@@ -236,7 +236,7 @@ impl Watcher {
     }
 
     /// Adds the threads and programs that have begun since the last time.
-    fn let_join(&mut self) {
+    fn add_members(&mut self) {
         let pid = std::process::id();
         let fresh = self.roster.members(self.members.len());
         self.members

@@ -4,13 +4,13 @@
 //! |---|---|
 //! | [`ring`] | how are the last minutes kept in bounded memory? |
 //! | [`recording`] | how does it become an [`Observation`](super::Observation) of another process? |
-//! | [`desk`] | where does the recorder run, and how is it asked? |
+//! | [`server`] | where does the recorder run, and how is it asked? |
 //!
 //! The recorder uses the sampler and the tracer of `why`, and draws no conclusions itself.
 
-pub mod desk;
 pub mod recording;
 pub mod ring;
+pub mod server;
 
 #[cfg(test)]
 mod tests;
@@ -123,10 +123,10 @@ impl Recorder {
         }
         self.awake = self.sampler.blocked_for_s(now_s) >= LONG_S;
         if self.work_from.0.elapsed() >= WORK {
-            self.keep_work();
+            self.push_work();
         }
         if self.looks_from.0.elapsed() >= LOOKS {
-            self.keep_looks();
+            self.push_looks();
         }
         if self.renewed.elapsed() >= RENEWED {
             self.renew(now_s);
@@ -139,8 +139,8 @@ impl Recorder {
     /// # Errors
     /// Those of `to`.
     pub fn write(&mut self, from_s: f64, to: &mut dyn Write) -> io::Result<()> {
-        self.keep_work();
-        self.keep_looks();
+        self.push_work();
+        self.push_looks();
         let now_s = monotonic_s();
         let unix = SystemTime::now().duration_since(UNIX_EPOCH);
         let mut missing = self.missing.clone();
@@ -161,7 +161,7 @@ impl Recorder {
         recording::write(&head, self.ring.since(from_s), to)
     }
 
-    fn keep_work(&mut self) {
+    fn push_work(&mut self) {
         let now_s = monotonic_s();
         let from_s = std::mem::replace(&mut self.work_from, (Instant::now(), now_s)).1;
         let devices = self.devices.iter_mut();
@@ -176,7 +176,7 @@ impl Recorder {
         self.ring.push(Piece::Work(work));
     }
 
-    fn keep_looks(&mut self) {
+    fn push_looks(&mut self) {
         let now_s = monotonic_s();
         let from_s = std::mem::replace(&mut self.looks_from, (Instant::now(), now_s)).1;
         let looks = Looks::new((from_s, now_s), self.sampler.drain());

@@ -9,7 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use diagnose::inspect::collect::{collect, unpack};
 use diagnose::inspect::prove::ProveError;
 use diagnose::inspect::text;
-use diagnose::inspect::{Asked, Inspection, Now, Options, Proof, inspect, prove};
+use diagnose::inspect::{Inspection, Now, Options, Proof, Scope, inspect, prove};
 use linux::SysRoot;
 use units::names;
 
@@ -39,8 +39,8 @@ pub(crate) fn run(args: &InspectArgs) -> Result<Exit, Error> {
         None => (SysRoot::host(), None),
     };
     let asked = match args.all {
-        true => Asked::All,
-        false => Asked::Path(args.if_deleted.first().unwrap_or(&args.path).clone()),
+        true => Scope::All,
+        false => Scope::Path(args.if_deleted.first().unwrap_or(&args.path).clone()),
     };
     let file = args
         .json
