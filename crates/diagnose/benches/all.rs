@@ -4,7 +4,7 @@
 
 use std::time::Instant;
 
-use diagnose::inspect::{Asked, Now, Options, inspect};
+use diagnose::inspect::{Now, Options, Scope, inspect};
 use linux::SysRoot;
 use testkit::Machine;
 
@@ -57,7 +57,7 @@ fn main() {
     let mut times: Vec<f64> = (0..ROUNDS)
         .map(|_| {
             let started = Instant::now();
-            let found = inspect(&sys, &Asked::All, &options).unwrap();
+            let found = inspect(&sys, &Scope::All, &options).unwrap();
             assert_eq!((found.stacks.len(), found.drives.len()), (200, 64));
             started.elapsed().as_secs_f64() * 1000.0
         })

@@ -13,3 +13,36 @@ pub mod forecast;
 pub mod inspect;
 pub mod watch;
 pub mod why;
+
+/// How a text looks in a terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Look {
+    /// Columns of the terminal.
+    pub width: usize,
+    /// Whether it shows more than ASCII.
+    pub unicode: bool,
+    /// Whether it shows colours.
+    pub colour: bool,
+}
+
+/// Breaks a text at spaces, so that no line is wider than the terminal if words allow it. `first`
+/// and `rest` begin the first line and the others.
+fn wrapped(text: &str, width: usize, first: &str, rest: &str) -> String {
+    let (mut lines, mut line) = (String::new(), first.to_owned());
+    let mut is_empty = true;
+    for word in text.split_whitespace() {
+        let length = line.chars().count() + 1 + word.chars().count();
+        if !is_empty && length > width.max(40) {
+            lines += &line;
+            lines.push('\n');
+            line = rest.to_owned();
+            is_empty = true;
+        }
+        if !is_empty {
+            line.push(' ');
+        }
+        line += word;
+        is_empty = false;
+    }
+    lines + &line + "\n"
+}

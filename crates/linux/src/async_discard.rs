@@ -17,6 +17,7 @@ use rustix::io::Errno;
 
 use crate::SysRoot;
 use crate::patience;
+use crate::sysroot::number;
 use crate::watcher::{Undo, Watcher};
 
 /// For so long another process may hold the limit: one that was just killed is about to put it
@@ -140,8 +141,7 @@ impl AsyncDiscard {
 
     /// A counter; 0 where it can't be read, or is below 0 for a moment.
     fn number(&self, name: &str) -> u64 {
-        let text = fs::read_to_string(self.directory.join(name)).unwrap_or_default();
-        text.trim().parse().unwrap_or(0)
+        number(&self.directory.join(name)).unwrap_or(0)
     }
 }
 

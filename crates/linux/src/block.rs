@@ -31,10 +31,9 @@ pub fn zero_out(device: &File, range: &Range<u64>) -> io::Result<()> {
 /// Whether completions of a device can be polled for (`queue/io_poll`), by its kernel name; `None`
 /// where the kernel doesn't say. A partition has the queue of its drive.
 pub fn polls(sys: &SysRoot, name: &str) -> Option<bool> {
-    let class = sys.class(name);
-    let read = |queue: &str| std::fs::read_to_string(class.join(queue).join("io_poll")).ok();
-    let value = read("queue").or_else(|| read("../queue"))?;
-    Some(value.trim() != "0")
+    let places = ["queue/io_poll", "../queue/io_poll"];
+    let value = places.iter().find_map(|file| sys.attribute(name, file))?;
+    Some(value != "0")
 }
 
 fn ask(device: &File, request: libc::Ioctl, range: &Range<u64>) -> io::Result<()> {

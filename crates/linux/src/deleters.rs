@@ -36,7 +36,7 @@ impl Deleters {
     }
 
     /// How many others are on the drive that has most of them.
-    pub fn beside(&self) -> u32 {
+    pub fn others(&self) -> u32 {
         self.drives.iter().map(others).max().unwrap_or(0)
     }
 }
@@ -98,12 +98,12 @@ mod tests {
         let sys = SysRoot::at(root.path());
         let (a, both) = (["a".to_owned()], ["a".to_owned(), "b".to_owned()]);
         let first = Deleters::join(&sys, &a);
-        assert_eq!(first.beside(), 0);
+        assert_eq!(first.others(), 0);
         let second = Deleters::join(&sys, &both);
         let third = Deleters::join(&sys, &both);
-        assert_eq!((first.beside(), second.beside()), (2, 2));
+        assert_eq!((first.others(), second.others()), (2, 2));
         drop(third);
-        assert_eq!((first.beside(), second.beside()), (1, 1));
-        assert_eq!(Deleters::join(&sys, &["c".to_owned()]).beside(), 0);
+        assert_eq!((first.others(), second.others()), (1, 1));
+        assert_eq!(Deleters::join(&sys, &["c".to_owned()]).others(), 0);
     }
 }

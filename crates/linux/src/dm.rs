@@ -3,7 +3,7 @@
 //! Keys of encrypted devices stand in their tables, so no table of dm-crypt is ever read.
 
 use std::collections::HashMap;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
@@ -61,15 +61,12 @@ pub fn tables(sys: &SysRoot) -> io::Result<Tables> {
 
 /// Names of the devices whose tables hold no key.
 fn names(sys: &SysRoot) -> Vec<String> {
-    let devices = fs::read_dir(sys.path("/sys/class/block"));
-    let devices = devices.into_iter().flatten().flatten();
-    let name = |entry: fs::DirEntry| {
-        let directory = entry.path().join("dm");
-        let text = |file| crate::sysroot::text(&directory.join(file)).ok();
-        let uuid = text("uuid")?;
-        (!uuid.starts_with("CRYPT-")).then_some(text("name")?.trim().to_owned())
+    let name = |device: &String| {
+        let uuid = sys.class(device).join("dm/uuid");
+        let is_crypt = crate::sysroot::text(&uuid).ok()?.starts_with("CRYPT-");
+        sys.attribute(device, "dm/name").filter(|_| !is_crypt)
     };
-    devices.filter_map(name).collect()
+    sys.devices().iter().filter_map(name).collect()
 }
 
 fn table(control: &File, name: &str) -> io::Result<Vec<Target>> {

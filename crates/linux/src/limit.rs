@@ -33,6 +33,7 @@ use units::names;
 
 use crate::SysRoot;
 use crate::patience;
+use crate::sysroot::number;
 use crate::watcher::{Undo, Watcher};
 
 /// For so long another process may hold the limit: one that was just killed is
@@ -160,11 +161,7 @@ impl LimitGuard {
                 file: path,
             });
         }
-        let granularity = fs::read_to_string(queue.join("discard_granularity"));
-        let granularity: u64 = granularity
-            .ok()
-            .and_then(|text| text.trim().parse().ok())
-            .unwrap_or(1);
+        let granularity = number(&queue.join("discard_granularity")).unwrap_or(1);
         let most = most(before_bytes, granularity);
         let (back, back_bytes) = match back(before_bytes, granularity) {
             Some(back) => (back, before_bytes),
@@ -299,8 +296,7 @@ pub fn whole(sys: &SysRoot, device: &str) -> Option<String> {
 
 /// `discard_max_bytes` of a whole device as it is now, in bytes; `None` where it can't be read.
 pub fn bytes_of(sys: &SysRoot, device: &str) -> Option<u64> {
-    let file = sys.class(device).join("queue/discard_max_bytes");
-    std::fs::read_to_string(file).ok()?.trim().parse().ok()
+    number(&sys.class(device).join("queue/discard_max_bytes"))
 }
 
 /// The largest limit that can be set for discards of up to `hw_bytes`: whole granules,

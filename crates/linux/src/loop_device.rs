@@ -13,6 +13,7 @@ use rustix::io::Errno;
 
 use crate::mounts::DeviceNumber;
 use crate::patience::while_is;
+use crate::sysroot::{entries, number};
 
 const LOOP_CONFIGURE: u64 = 0x4C0A;
 const LOOP_CLR_FD: u64 = 0x4C01;
@@ -109,10 +110,9 @@ pub fn attach(file: &Path, sector: u32, partitions: Partitions) -> io::Result<Pa
 /// The numbers of a device's partitions, as the kernel has them now.
 pub fn partition_numbers(device: &Path) -> Vec<i32> {
     let directory = Path::new("/sys/block").join(device.file_name().unwrap_or_default());
-    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-    let number = |path: PathBuf| std::fs::read_to_string(path).ok()?.trim().parse().ok();
-    let mut found: Vec<i32> = entries
-        .filter_map(|entry| number(entry.path().join("partition")))
+    let names = entries(&directory).into_iter();
+    let mut found: Vec<i32> = names
+        .filter_map(|name| number(&directory.join(name).join("partition")))
         .collect();
     found.sort_unstable();
     found

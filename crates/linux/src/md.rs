@@ -6,17 +6,17 @@
 
 use std::cell::Cell;
 use std::ffi::CString;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::fs::{Access, FlockOperation, Mode, OFlags, flock};
+use rustix::fs::{Access, Mode, OFlags};
 
 use crate::SysRoot;
 use crate::files::{make_own_directory, own_directory};
+use crate::mount_point::{c_string, lock_file, locked};
 use crate::watcher::{Undo, Watcher};
 
 /// `STOP_ARRAY`, `_IO(9, 0x32)` of `include/uapi/linux/raid/md_u.h`.
@@ -176,21 +176,9 @@ pub fn sweep(sys: &SysRoot, base: &Path) {
 /// Whether an array is what `mdadm --build` made of these members: another one may have its number
 /// by now.
 fn is_ours(sys: &SysRoot, name: &str, members: &[&str]) -> bool {
-    let version = fs::read_to_string(sys.class(name).join("md/metadata_version"));
+    let version = sys.attribute(name, "md/metadata_version");
     let has = |member: &&str| sys.class(member).join("holders").join(name).exists();
-    !members.is_empty() && members.iter().all(has) && version.is_ok_and(|v| v.trim() == "none")
-}
-
-/// The file's lock; `None` while another process has it.
-fn locked(path: &Path) -> io::Result<Option<File>> {
-    let mut options = OpenOptions::new();
-    let file = options
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(path)?;
-    let free = flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
-    Ok(free.then_some(file))
+    !members.is_empty() && members.iter().all(has) && version.as_deref() == Some("none")
 }
 
 fn is_array(name: &str) -> bool {
@@ -200,14 +188,6 @@ fn is_array(name: &str) -> bool {
 
 fn node(name: &str) -> PathBuf {
     Path::new("/dev").join(name)
-}
-
-fn lock_file(base: &Path, name: &str) -> PathBuf {
-    base.join(format!("{name}.lock"))
-}
-
-fn c_string(path: &Path) -> io::Result<CString> {
-    CString::new(path.as_os_str().as_bytes()).map_err(io::Error::other)
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! which places are abandoned.
 
 use std::ffi::CString;
+use std::fmt::Display;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -35,12 +36,12 @@ pub struct MountPoint {
 }
 
 /// Takes a place away.
-struct TakeAway {
+struct Removal {
     directory: CString,
     lock_file: CString,
 }
 
-impl Undo for TakeAway {
+impl Undo for Removal {
     fn undo(&self, _: BorrowedFd<'_>) -> bool {
         while rustix::mount::unmount(self.directory.as_c_str(), UnmountFlags::DETACH).is_ok() {}
         let gone = rustix::fs::rmdir(self.directory.as_c_str());
@@ -60,18 +61,13 @@ impl MountPoint {
         sweep(base);
         let number = std::process::id();
         let (directory, lock_file) = (base.join(number.to_string()), lock_file(base, number));
-        let lock = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(&lock_file)?;
-        flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
+        let lock = locked(&lock_file)?.ok_or(Errno::WOULDBLOCK)?;
         fs::create_dir_all(&directory)?;
-        let take_away = TakeAway {
+        let removal = Removal {
             directory: c_string(&directory)?,
             lock_file: c_string(&lock_file)?,
         };
-        let watcher = Watcher::start(&lock, Some(lock.as_fd()), &take_away)?;
+        let watcher = Watcher::start(&lock, Some(lock.as_fd()), &removal)?;
         Ok(MountPoint {
             directory,
             lock_file,
@@ -128,11 +124,21 @@ impl Drop for MountPoint {
     }
 }
 
-fn lock_file(base: &Path, number: u32) -> PathBuf {
-    base.join(format!("{number}.lock"))
+/// Opens a file with a lock of its own; `None` while another process has it.
+pub(crate) fn locked(path: &Path) -> io::Result<Option<File>> {
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(false).write(true);
+    let file = options.open(path)?;
+    let free = flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
+    Ok(free.then_some(file))
 }
 
-fn c_string(path: &Path) -> io::Result<CString> {
+/// The lock's file of a thing of this name.
+pub(crate) fn lock_file(base: &Path, name: impl Display) -> PathBuf {
+    base.join(format!("{name}.lock"))
+}
+
+pub(crate) fn c_string(path: &Path) -> io::Result<CString> {
     CString::new(path.as_os_str().as_bytes()).map_err(io::Error::other)
 }
 
@@ -147,24 +153,15 @@ pub fn sweep(base: &Path) {
             continue;
         };
         let lock_file = lock_file(base, number);
-        let lock = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(&lock_file);
-        let free = lock
-            .as_ref()
-            .is_ok_and(|lock| flock(lock, FlockOperation::NonBlockingLockExclusive).is_ok());
-        if let (true, Ok(directory), Ok(file)) =
-            (free, c_string(&entry.path()), c_string(&lock_file))
+        let lock = locked(&lock_file).ok().flatten();
+        if let (Some(lock), Ok(directory), Ok(lock_file)) =
+            (lock, c_string(&entry.path()), c_string(&lock_file))
         {
-            let take_away = TakeAway {
+            let removal = Removal {
                 directory,
-                lock_file: file,
+                lock_file,
             };
-            if let Ok(lock) = &lock {
-                take_away.undo(lock.as_fd());
-            }
+            removal.undo(lock.as_fd());
         }
     }
 }

@@ -57,20 +57,27 @@ pub struct Counters {
     pub flush_ms: u64,
 }
 
+/// How many figures a device has in Linux 5.5 or later.
+const FIGURES: usize = 17;
+
+/// Parses the text of `stat`: 11 figures, 15 since Linux 4.18, 17 since 5.5.
+/// `None` when there are fewer than 11 or one isn't a number.
+fn figures(text: &[u8]) -> Option<[u64; FIGURES]> {
+    let mut figures = [0; FIGURES];
+    let mut count = 0;
+    let fields = text
+        .split(u8::is_ascii_whitespace)
+        .filter(|field| !field.is_empty());
+    for (figure, field) in figures.iter_mut().zip(fields) {
+        *figure = std::str::from_utf8(field).ok()?.parse().ok()?;
+        count += 1;
+    }
+    (count >= 11).then_some(figures)
+}
+
 impl Counters {
-    /// Parses the text of `stat`: 11 figures, 15 since Linux 4.18, 17 since 5.5.
-    /// `None` when there are fewer than 11 or one isn't a number.
-    pub fn parse(text: &[u8]) -> Option<Counters> {
-        let mut figures = [0u64; 17];
-        let mut count = 0;
-        let fields = text
-            .split(u8::is_ascii_whitespace)
-            .filter(|field| !field.is_empty());
-        for (figure, field) in figures.iter_mut().zip(fields) {
-            *figure = std::str::from_utf8(field).ok()?.parse().ok()?;
-            count += 1;
-        }
-        (count >= 11).then_some(Counters {
+    fn of(figures: [u64; FIGURES]) -> Counters {
+        Counters {
             reads: figures[0],
             read_sectors: figures[2],
             read_ms: figures[3],
@@ -84,25 +91,6 @@ impl Counters {
             discard_ms: figures[14],
             flushes: figures[15],
             flush_ms: figures[16],
-        })
-    }
-
-    /// The sum of two devices' counters.
-    fn plus(&self, other: &Counters) -> Counters {
-        Counters {
-            reads: self.reads.saturating_add(other.reads),
-            read_sectors: self.read_sectors.saturating_add(other.read_sectors),
-            read_ms: self.read_ms.saturating_add(other.read_ms),
-            writes: self.writes.saturating_add(other.writes),
-            write_sectors: self.write_sectors.saturating_add(other.write_sectors),
-            write_ms: self.write_ms.saturating_add(other.write_ms),
-            in_flight: self.in_flight.saturating_add(other.in_flight),
-            busy_ms: self.busy_ms.saturating_add(other.busy_ms),
-            discards: self.discards.saturating_add(other.discards),
-            discard_sectors: self.discard_sectors.saturating_add(other.discard_sectors),
-            discard_ms: self.discard_ms.saturating_add(other.discard_ms),
-            flushes: self.flushes.saturating_add(other.flushes),
-            flush_ms: self.flush_ms.saturating_add(other.flush_ms),
         }
     }
 
@@ -205,7 +193,7 @@ impl DeviceStats {
     /// Reads the counters. Makes one system call for each path, and allocates nothing unless it
     /// fails.
     pub fn read(&self) -> Result<Counters, StatsError> {
-        let mut sum = Counters::default();
+        let mut sum = [0u64; FIGURES];
         for file in &self.files {
             let mut text = [0u8; 512]; // 17 figures of at most 20 digits
             let length = file
@@ -214,21 +202,20 @@ impl DeviceStats {
                     device: self.device.clone(),
                     source,
                 })?;
-            let one = Counters::parse(&text[..length]).ok_or_else(|| StatsError::Form {
+            let one = figures(&text[..length]).ok_or_else(|| StatsError::Form {
                 device: self.device.clone(),
             })?;
-            sum = sum.plus(&one);
+            for (sum, one) in sum.iter_mut().zip(one) {
+                *sum = sum.saturating_add(one);
+            }
         }
-        Ok(sum)
+        Ok(Counters::of(sum))
     }
 }
 
 /// The devices whose counters are a device's: itself, or its paths where its own stand still.
 fn counting(sys: &SysRoot, device: &str) -> Vec<String> {
-    let is_off = |name: &str| {
-        let text = std::fs::read_to_string(sys.class(name).join("queue/iostats"));
-        text.is_ok_and(|text| text.trim() == "0")
-    };
+    let is_off = |name: &str| sys.attribute(name, "queue/iostats").as_deref() == Some("0");
     if is_off(device) {
         let paths: Vec<String> = paths(sys, device)
             .into_iter()
@@ -261,23 +248,15 @@ pub fn paths(sys: &SysRoot, drive: &str) -> Vec<String> {
     let Some((subsystem, None, space)) = split(drive) else {
         return Vec::new();
     };
-    let all = std::fs::read_dir(sys.path("/sys/class/block"));
-    let names = all.into_iter().flatten().flatten();
-    let mut paths: Vec<String> = names
-        .filter_map(|entry| entry.file_name().into_string().ok())
-        .filter(|name| {
-            matches!(split(name), Some((own, Some(_), number)) if own == subsystem && number == space)
-        })
-        .collect();
-    paths.sort();
-    paths
+    let is_path = |name: &String| matches!(split(name), Some((own, Some(_), number)) if own == subsystem && number == space);
+    sys.devices().into_iter().filter(is_path).collect()
 }
 
 /// Writes and discards that a device has under way: the second figure of `inflight` (Linux,
 /// Documentation/ABI/stable/sysfs-block). `None` where the kernel doesn't give it.
 pub fn writes_in_flight(sys: &SysRoot, device: &str) -> Option<u64> {
     let one = |name: &String| -> Option<u64> {
-        let text = std::fs::read_to_string(sys.class(name).join("inflight")).ok()?;
+        let text = sys.attribute(name, "inflight")?;
         text.split_whitespace().nth(1)?.parse().ok()
     };
     counting(sys, device).iter().map(one).sum()
@@ -299,15 +278,9 @@ pub fn namespaces(sys: &SysRoot, drive: &str) -> Vec<String> {
     if !is_one(drive) {
         return Vec::new();
     }
-    let own = std::fs::canonicalize(sys.path("/sys/class/block").join(drive));
-    let all = own
-        .ok()
-        .and_then(|own| std::fs::read_dir(own.parent()?).ok());
-    let names = all.into_iter().flatten().flatten();
+    let mut names = crate::sysroot::entries(&sys.class(drive).join(".."));
+    names.retain(|name| is_one(name));
     names
-        .filter_map(|entry| entry.file_name().into_string().ok())
-        .filter(|name| is_one(name))
-        .collect()
 }
 
 #[cfg(test)]
@@ -324,13 +297,17 @@ mod tests {
     }
 
     use super::*;
+
+    fn parse(text: &[u8]) -> Option<Counters> {
+        figures(text).map(Counters::of)
+    }
     use proptest::prelude::*;
 
     const TEXT: &[u8] = b"   50360     8712  4997338    14734    10992    13835  1409120     2952        7     5968    17987     4997       48   373056      267     1034       33\n";
 
     #[test]
     fn reads_all_three_forms() {
-        let now = Counters::parse(TEXT).unwrap();
+        let now = parse(TEXT).unwrap();
         assert_eq!(
             (now.reads, now.read_sectors, now.read_ms),
             (50360, 4_997_338, 14734)
@@ -345,23 +322,23 @@ mod tests {
             (4997, 373_056, 267)
         );
         assert_eq!(now.flushes, 1034);
-        let fifteen = Counters::parse(b"1 2 3 4 5 6 7 8 9 10 11 12 13 14 15").unwrap();
+        let fifteen = parse(b"1 2 3 4 5 6 7 8 9 10 11 12 13 14 15").unwrap();
         assert_eq!((fifteen.discard_ms, fifteen.flushes), (15, 0));
         assert_eq!(
             now.flushes_since(&fifteen),
             (now.flushes, now.flush_ms),
             "{now:?}"
         );
-        let eleven = Counters::parse(b"1 2 3 4 5 6 7 8 9 10 11").unwrap();
+        let eleven = parse(b"1 2 3 4 5 6 7 8 9 10 11").unwrap();
         assert_eq!((eleven.busy_ms, eleven.discards), (10, 0));
-        assert_eq!(Counters::parse(b"1 2 3 4 5 6 7 8 9 10"), None);
-        assert_eq!(Counters::parse(b"1 2 x 4 5 6 7 8 9 10 11"), None);
+        assert_eq!(parse(b"1 2 3 4 5 6 7 8 9 10"), None);
+        assert_eq!(parse(b"1 2 x 4 5 6 7 8 9 10 11"), None);
     }
 
     #[test]
     fn differences_are_in_bytes_and_in_flight_is_the_latest() {
-        let earlier = Counters::parse(b"1 0 8 2 1 0 8 2 9 10 11 1 0 2048 5").unwrap();
-        let later = Counters::parse(b"3 0 16 5 2 0 24 3 4 20 22 2 0 6144 9").unwrap();
+        let earlier = parse(b"1 0 8 2 1 0 8 2 9 10 11 1 0 2048 5").unwrap();
+        let later = parse(b"3 0 16 5 2 0 24 3 4 20 22 2 0 6144 9").unwrap();
         let did = later.since(&earlier);
         assert_eq!((did.reads, did.read_bytes, did.read_ms), (2, 4096, 3));
         assert_eq!((did.writes, did.write_bytes, did.write_ms), (1, 8192, 1));
@@ -431,7 +408,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_text_panics(text in proptest::collection::vec(any::<u8>(), 0..200)) {
-            Counters::parse(&text);
+            parse(&text);
         }
 
         #[test]

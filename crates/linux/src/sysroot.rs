@@ -5,6 +5,7 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use crate::mounts::DeviceNumber;
 
@@ -42,6 +43,21 @@ impl SysRoot {
     /// The text of a file given by its absolute path.
     pub fn text(&self, absolute: impl AsRef<Path>) -> io::Result<String> {
         text(&self.path(absolute))
+    }
+
+    /// The text of a file without the space around it; `None` if there is none.
+    pub fn line(&self, absolute: impl AsRef<Path>) -> Option<String> {
+        line(&self.path(absolute))
+    }
+
+    /// An attribute of a block device, e.g. `queue/iostats` of `sda`.
+    pub fn attribute(&self, device: &str, file: &str) -> Option<String> {
+        line(&self.class(device).join(file))
+    }
+
+    /// The kernel names of all block devices, in order.
+    pub fn devices(&self) -> Vec<String> {
+        devices_in(&self.path("/sys/class/block"))
     }
 
     /// Kernel name of the block device with this number, e.g. `nvme0n1p2`.
@@ -86,6 +102,39 @@ pub fn text(path: &Path) -> io::Result<String> {
     let bytes = fs::read(path)?;
     let end = bytes.iter().position(|byte| *byte == 0);
     Ok(String::from_utf8_lossy(&bytes[..end.unwrap_or(bytes.len())]).into_owned())
+}
+
+/// The text of a file without the space around it; `None` if there is none.
+pub fn line(path: &Path) -> Option<String> {
+    let text = text(path).ok()?;
+    Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+}
+
+/// The number in a file; `None` if there is none.
+pub fn number<T: FromStr>(path: &Path) -> Option<T> {
+    line(path)?.parse().ok()
+}
+
+/// The rest of the first line that begins with `key`, without the space around it.
+pub fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
+    let rest = text.lines().find_map(|line| line.strip_prefix(key));
+    rest.map(str::trim)
+}
+
+/// The names in a directory, in order; none if it can't be read.
+pub fn entries(directory: &Path) -> Vec<String> {
+    let all = fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut names: Vec<String> = all
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+/// The kernel names of the devices that have an entry in a directory, in order.
+pub fn devices_in(directory: &Path) -> Vec<String> {
+    let names = entries(directory).into_iter();
+    names.map(|name| name.replace('!', "/")).collect()
 }
 
 /// The name of a device's directory in `/sys`: that of `cciss/c0d0` is `cciss!c0d0`.

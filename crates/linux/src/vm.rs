@@ -47,10 +47,7 @@ impl Vmstat {
 }
 
 fn parse(text: &str) -> Option<Traffic> {
-    let kib = |name: &str| {
-        let value = text.lines().find_map(|line| line.strip_prefix(name))?;
-        value.trim().parse::<u64>().ok()
-    };
+    let kib = |name: &str| crate::sysroot::value(text, name)?.parse::<u64>().ok();
     Some(Traffic {
         read: kib("pgpgin ")?.saturating_mul(1024),
         written: kib("pgpgout ")?.saturating_mul(1024),

@@ -4,14 +4,14 @@
 //! its level: below a mirror of two each leaf sees it, so each leaf's bytes are divided by 2.
 
 use std::collections::HashMap;
-use std::fs;
-use std::path::PathBuf;
 
+use crate::devices::btrfs_uuid;
 use crate::target::Description;
 use crate::warning::Warning;
 use linux::SysRoot;
 use linux::limit::whole;
 use linux::stats::DeviceStats;
+use linux::sysroot::{entries, number};
 use record::{Counting, DeviceInfo, DeviceKind};
 
 use crate::FileSystem;
@@ -86,11 +86,10 @@ pub fn counts(sys: &SysRoot, device: &str) -> bool {
     ) {
         return true;
     }
-    let own = class(sys, device);
     // A partition has its drive's queue.
     ["queue/iostats", "../queue/iostats"]
         .iter()
-        .find_map(|place| text(own.join(place)))
+        .find_map(|file| sys.attribute(device, file))
         .is_none_or(|value| value != "0")
 }
 
@@ -193,12 +192,12 @@ impl<'a> Paths<'a> {
 }
 
 fn md_copies(sys: &SysRoot, device: &DeviceInfo) -> f64 {
-    let directory = class(sys, &device.name).join("md");
-    let number = |file: &str| -> Option<f64> { text(directory.join(file))?.parse().ok() };
+    let directory = sys.class(&device.name).join("md");
+    let number = |file: &str| number::<f64>(&directory.join(file));
     let disks = number("raid_disks")
         .unwrap_or(device.below.len() as f64)
         .max(1.0);
-    let whole = match text(directory.join("level")).as_deref() {
+    let whole = match md_level(sys, &device.name).as_deref() {
         Some("raid1") => disks,
         Some("raid10") => {
             // Near and far copies: the low two bytes of the layout.
@@ -210,8 +209,8 @@ fn md_copies(sys: &SysRoot, device: &DeviceInfo) -> f64 {
         _ => 1.0,
     };
     // A disk that is missing discards nothing; one that is being rebuilt does.
-    let slots = fs::read_dir(&directory).into_iter().flatten().flatten();
-    let there = slots.filter(|slot| is_slot(&slot.file_name().to_string_lossy()));
+    let slots = entries(&directory);
+    let there = slots.iter().filter(|slot| is_slot(slot));
     match there.count() as f64 {
         0.0 => whole,
         there => whole * (there / disks).min(1.0),
@@ -227,7 +226,7 @@ fn is_slot(name: &str) -> bool {
 /// By how much larger the images of a mirror or RAID of LVM are than the whole.
 fn lvm_copies(sys: &SysRoot, device: &DeviceInfo, all: &[DeviceInfo]) -> f64 {
     let is_image = |name: &str| {
-        let name = text(class(sys, name).join("dm/name")).unwrap_or_default();
+        let name = sys.attribute(name, "dm/name").unwrap_or_default();
         name.contains("_rimage_") || name.contains("_mimage_")
     };
     let below = all.iter().filter(|one| device.below.contains(&one.name));
@@ -251,36 +250,22 @@ fn btrfs_copies(sys: &SysRoot, device: &str) -> f64 {
 /// The profiles in which a btrfs keeps data, or data and metadata together: several while it
 /// is converted.
 pub(crate) fn btrfs_profiles(sys: &SysRoot, device: &str) -> Vec<String> {
-    let all = fs::read_dir(sys.path("/sys/fs/btrfs"));
-    let ours = all
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|entry| entry.path())
-        .find(|one| one.join("devices").join(device.replace('/', "!")).exists());
-    let Some(ours) = ours else { return Vec::new() };
-    let kinds = ["data", "mixed"].map(|kind| fs::read_dir(ours.join("allocation").join(kind)));
+    let Some(uuid) = btrfs_uuid(sys, device) else {
+        return Vec::new();
+    };
     // Each profile is a directory there; all else are files.
-    let inside = kinds.into_iter().flatten().flatten().flatten();
-    inside
-        .filter(|entry| entry.path().is_dir())
-        .map(|entry| entry.file_name().to_string_lossy().into_owned())
-        .collect()
+    let profiles = |kind: &str| {
+        let directory = sys.path(format!("/sys/fs/btrfs/{uuid}/allocation/{kind}"));
+        let mut names = entries(&directory);
+        names.retain(|name| directory.join(name).is_dir());
+        names
+    };
+    ["data", "mixed"].map(profiles).concat()
 }
 
 /// The level of an array of md.
 pub(crate) fn md_level(sys: &SysRoot, device: &str) -> Option<String> {
-    text(class(sys, device).join("md/level"))
-}
-
-fn class(sys: &SysRoot, device: &str) -> PathBuf {
-    let own = sys.path("/sys/class/block").join(device.replace('/', "!"));
-    // So that `..` is the drive of a partition.
-    fs::canonicalize(&own).unwrap_or(own)
-}
-
-fn text(path: PathBuf) -> Option<String> {
-    Some(fs::read_to_string(path).ok()?.trim().to_owned())
+    sys.attribute(device, "md/level")
 }
 
 #[cfg(test)]

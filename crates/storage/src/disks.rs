@@ -48,15 +48,8 @@ impl Disks {
     /// The devices that are there now.
     pub fn now(sys: &SysRoot) -> Disks {
         let mut disks = Disks::default();
-        let all = fs::read_dir(sys.path("/sys/class/block"))
-            .into_iter()
-            .flatten();
-        for name in all.flatten().map(|entry| entry.file_name()) {
-            let name = name.to_string_lossy().replace('!', "/");
-            let number = |name: &str| {
-                let text = linux::sysroot::text(&sys.class(name).join("dev")).ok()?;
-                DeviceNumber::parse(&text)
-            };
+        let number = |name: &str| DeviceNumber::parse(&sys.attribute(name, "dev")?);
+        for name in sys.devices() {
             let Some(own) = number(&name) else { continue };
             let whole = linux::limit::whole(sys, &name);
             let whole = whole.as_deref().and_then(number).unwrap_or(own);
@@ -247,9 +240,7 @@ fn identity(sys: &SysRoot, mount: &Mount, tree: &DeviceTree) -> Option<Identity>
 
 /// Whether its `discard_max_bytes` is above 0.
 fn takes_discards(sys: &SysRoot, name: &str) -> bool {
-    let file = sys.class(name).join("queue/discard_max_bytes");
-    let text = fs::read_to_string(file).unwrap_or_default();
-    text.trim().parse::<u64>().is_ok_and(|most| most > 0)
+    linux::limit::bytes_of(sys, name).is_some_and(|most| most > 0)
 }
 
 #[cfg(test)]

@@ -202,11 +202,9 @@ impl FileSystem {
     /// Whether the one on a device has a journal, for [`FileSystem::commit`] and
     /// [`FileSystem::when`]. Only ext4 can be without, and its file `journal_task` says so.
     pub fn has_journal(sys: &SysRoot, device: &str) -> bool {
-        let task = sys
-            .path("/sys/fs/ext4")
-            .join(linux::sysroot::directory_name(device))
-            .join("journal_task");
-        linux::sysroot::text(&task).map_or(true, |task| task.trim() != "<none>")
+        let directory = linux::sysroot::directory_name(device);
+        let task = sys.line(format!("/sys/fs/ext4/{directory}/journal_task"));
+        task.as_deref() != Some("<none>")
     }
 
     /// Bytes of a block group that one bitmap describes: a bitmap is one block. `None`: the

@@ -83,12 +83,12 @@ pub enum RemountError {
     },
     #[error("cannot open {path}: {source}", path = names::shown(path))]
     Open { path: PathBuf, source: io::Error },
-    #[error("cannot remount {path} with {option}: {source}{said}", path = names::shown(path))]
+    #[error("cannot remount {path} with {option}: {source}{messages}", path = names::shown(path))]
     Remount {
         path: PathBuf,
         option: String,
         source: io::Error,
-        said: String,
+        messages: String,
     },
     #[error("cannot start the process that would restore the options of {path}: {source}", path = names::shown(path))]
     Watcher { path: PathBuf, source: io::Error },
@@ -478,13 +478,13 @@ fn reconfigure(mounted: &OwnedFd, option: &FsOption, path: &Path) -> Result<(), 
                 path: path(),
                 option: option.text(),
                 source: errno.into(),
-                said: context.map(said).unwrap_or_default(),
+                messages: context.map(messages).unwrap_or_default(),
             },
         })
 }
 
 /// The kernel's messages in a configuration context: one per read, after a letter and a space.
-fn said(context: OwnedFd) -> String {
+fn messages(context: OwnedFd) -> String {
     let mut all = String::new();
     let mut message = [0u8; 512];
     while let Ok(length @ 1..) = rustix::io::read(&context, &mut message) {

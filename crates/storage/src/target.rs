@@ -182,7 +182,7 @@ fn warnings(
             Some(Warning::InMemory { at, fs })
         }
         DiscardSetting::Unsupported => Some(no_discards(tree)),
-        DiscardSetting::Unknown => Some(Warning::Untold { at, fs }),
+        DiscardSetting::Unknown => Some(Warning::UnknownSetting { at, fs }),
     };
     [overlay, read_only, sent].into_iter().flatten().collect()
 }

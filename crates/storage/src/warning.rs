@@ -1,6 +1,5 @@
 //! Warnings about a target, and the sentence for each.
 
-use std::fmt;
 use std::path::PathBuf;
 
 use record::DeviceKind;
@@ -9,9 +8,14 @@ use units::names::shown;
 
 /// A fact about a target or its statistics that limits what a run, a deletion or a trim can do.
 /// Shown as a sentence without a full stop.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Warning {
     /// The mount at `at` is an overlay, so that what is written goes to another file system.
+    #[error(
+        "{} is an overlay; what is written goes to {upper} ({upper_fs} at {})",
+        shown(at),
+        shown(upper_at)
+    )]
     Overlay {
         /// The overlay's mount point.
         at: PathBuf,
@@ -23,10 +27,17 @@ pub enum Warning {
         upper_at: PathBuf,
     },
     /// The upper directory of the overlay mounted there is in another mount namespace.
+    #[error(
+        "{} is an overlay whose upper directory can't be seen from here; name a path outside the \
+         overlay to have its devices watched",
+        shown(_0)
+    )]
     HiddenUpper(PathBuf),
     /// The mount there is read-only.
+    #[error("{} is mounted read-only", shown(_0))]
     ReadOnly(PathBuf),
     /// A mount without `discard` sends none.
+    #[error("{} is mounted without discard{}", shown(at), none_sent(*taken))]
     WithoutDiscard {
         /// The mount point.
         at: PathBuf,
@@ -34,6 +45,11 @@ pub enum Warning {
         taken: bool,
     },
     /// The mount there sends discards so many seconds after a deletion (btrfs).
+    #[error(
+        "{} sends discards in the background (discard=async), by default {after_s} s after the \
+         deletion",
+        shown(at)
+    )]
     Later {
         /// The mount point.
         at: PathBuf,
@@ -41,8 +57,13 @@ pub enum Warning {
         after_s: u32,
     },
     /// The mount there sends discards when it is idle.
+    #[error("{} sends discards in the background, when it is idle", shown(_0))]
     WhenIdle(PathBuf),
     /// A file system keeps its files in memory.
+    #[error(
+        "{} is {fs}: its files are in memory, and nothing below it takes discards",
+        shown(at)
+    )]
     InMemory {
         /// The mount point.
         at: PathBuf,
@@ -50,15 +71,24 @@ pub enum Warning {
         fs: String,
     },
     /// The options of a file system's mount don't list whether it sends discards.
-    Untold {
+    #[error(
+        "whether {fs} at {} sends discards is unknown from its options",
+        shown(at)
+    )]
+    UnknownSetting {
         /// The mount point.
         at: PathBuf,
         /// The file system's type.
         fs: String,
     },
     /// None of these leaves takes discards.
+    #[error("no discards can be sent: {} takes none (discard_max_bytes is 0)", _0.join(", "))]
     NoneTaken(Vec<String>),
     /// Discards stop at a device above others that take them.
+    #[error(
+        "discards stop at {device} (discard_max_bytes is 0) although what is below takes them{}",
+        remedy(*kind)
+    )]
     Stopped {
         /// Its kernel name.
         device: String,
@@ -66,8 +96,10 @@ pub enum Warning {
         kind: DeviceKind,
     },
     /// Discards stop somewhere.
+    #[error("no discards get through to the devices")]
     NotThrough,
     /// No block device is known under a mount.
+    #[error("{mounted} ({fs}) at {} has no known block device", shown(at))]
     NoDevice {
         /// The mount point.
         at: PathBuf,
@@ -77,6 +109,7 @@ pub enum Warning {
         fs: String,
     },
     /// The file behind a loop device was deleted.
+    #[error("{device} is backed by {file}, which was deleted; what is below it is unknown")]
     FileDeleted {
         /// The loop device's kernel name.
         device: String,
@@ -84,6 +117,11 @@ pub enum Warning {
         file: String,
     },
     /// Discards of a loop device go no further than its file's file system.
+    #[error(
+        "discards of {device} only punch holes into {file}: {} is mounted without discard and \
+         passes none on",
+        shown(at)
+    )]
     OnlyHoles {
         /// The loop device's kernel name.
         device: String,
@@ -93,6 +131,7 @@ pub enum Warning {
         at: PathBuf,
     },
     /// The mount that holds a loop device's file can't be examined.
+    #[error("what is below {device} is unknown: {why}")]
     UnknownBelow {
         /// The loop device's kernel name.
         device: String,
@@ -100,8 +139,16 @@ pub enum Warning {
         why: String,
     },
     /// The counters of the drive of this name are switched off.
+    #[error(
+        "{_0} has its counters switched off, so that its discards can't be seen; switch them on \
+         with: echo 1 > /sys/class/block/{_0}/queue/iostats"
+    )]
     CountersOff(String),
     /// The counters of a drive are read for its partition.
+    #[error(
+        "{partition} has no counters of its own: those of {drive} are read, and what others \
+         discard there counts, too"
+    )]
     CountedByDrive {
         /// The partition's kernel name.
         partition: String,
@@ -117,102 +164,14 @@ impl Serialize for Warning {
     }
 }
 
-impl fmt::Display for Warning {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Warning::Overlay {
-                at,
-                upper,
-                upper_fs,
-                upper_at,
-            } => write!(
-                f,
-                "{} is an overlay; what is written goes to {upper} ({upper_fs} at {})",
-                shown(at),
-                shown(upper_at)
-            ),
-            Warning::HiddenUpper(at) => write!(
-                f,
-                "{} is an overlay whose upper directory can't be seen from here; name a path \
-                 outside the overlay to have its devices watched",
-                shown(at)
-            ),
-            Warning::ReadOnly(at) => write!(f, "{} is mounted read-only", shown(at)),
-            Warning::WithoutDiscard { at, taken } => write!(
-                f,
-                "{} is mounted without discard{}",
-                shown(at),
-                match taken {
-                    true => ": deleting sends none, although the devices below take them",
-                    false => ", and the devices below would not take any",
-                }
-            ),
-            Warning::Later { at, after_s } => write!(
-                f,
-                "{} sends discards in the background (discard=async), by default {after_s} s after \
-                 the deletion",
-                shown(at)
-            ),
-            Warning::WhenIdle(at) => write!(
-                f,
-                "{} sends discards in the background, when it is idle",
-                shown(at)
-            ),
-            Warning::InMemory { at, fs } => write!(
-                f,
-                "{} is {fs}: its files are in memory, and nothing below it takes discards",
-                shown(at)
-            ),
-            Warning::Untold { at, fs } => write!(
-                f,
-                "whether {fs} at {} sends discards is unknown from its options",
-                shown(at)
-            ),
-            Warning::NoneTaken(leaves) => write!(
-                f,
-                "no discards can be sent: {} takes none (discard_max_bytes is 0)",
-                leaves.join(", ")
-            ),
-            Warning::Stopped { device, kind } => write!(
-                f,
-                "discards stop at {device} (discard_max_bytes is 0) although what is below takes \
-                 them{}",
-                remedy(*kind)
-            ),
-            Warning::NotThrough => f.write_str("no discards get through to the devices"),
-            Warning::NoDevice { at, mounted, fs } => write!(
-                f,
-                "{mounted} ({fs}) at {} has no known block device",
-                shown(at)
-            ),
-            Warning::FileDeleted { device, file } => write!(
-                f,
-                "{device} is backed by {file}, which was deleted; what is below it is unknown"
-            ),
-            Warning::OnlyHoles { device, file, at } => write!(
-                f,
-                "discards of {device} only punch holes into {file}: {} is mounted without discard \
-                 and passes none on",
-                shown(at)
-            ),
-            Warning::UnknownBelow { device, why } => {
-                write!(f, "what is below {device} is unknown: {why}")
-            }
-            Warning::CountersOff(drive) => write!(
-                f,
-                "{drive} has its counters switched off, so that its discards can't be seen; switch \
-                 them on with: echo 1 > /sys/class/block/{drive}/queue/iostats"
-            ),
-            Warning::CountedByDrive { partition, drive } => write!(
-                f,
-                "{partition} has no counters of its own: those of {drive} are read, and what \
-                 others discard there counts, too"
-            ),
-        }
+/// The next step where discards stop at a device of a kind.
+fn none_sent(taken: bool) -> &'static str {
+    match taken {
+        true => ": deleting sends none, although the devices below take them",
+        false => ", and the devices below would not take any",
     }
 }
 
-/// The next step where discards stop at a device of a kind.
 fn remedy(kind: DeviceKind) -> &'static str {
     match kind {
         DeviceKind::Dm => {

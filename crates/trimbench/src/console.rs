@@ -44,6 +44,16 @@ impl Stream {
         std::io::stdin().is_terminal()
     }
 
+    /// The style of a diagnosis.
+    pub(crate) fn look(self) -> diagnose::Look {
+        let style = self.style();
+        diagnose::Look {
+            width: style.width.into(),
+            unicode: style.unicode,
+            colour: style.colour,
+        }
+    }
+
     /// Colours only on a terminal and not with NO_COLOR.
     pub(crate) fn style(self) -> Style {
         let term = match self {

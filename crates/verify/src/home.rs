@@ -9,7 +9,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use linux::owner::{Found, Held, is_named};
+use linux::owner::{Found, OwnedDirectory, is_named};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use units::names::shown;
@@ -26,7 +26,7 @@ const KEPT: &str = "kept";
 #[derive(Debug)]
 pub(crate) struct Home {
     parent: OwnedFd,
-    held: Option<Held>,
+    held: Option<OwnedDirectory>,
     path: PathBuf,
     kept: AtomicBool,
 }
@@ -35,7 +35,7 @@ impl Home {
     /// Makes one in a directory.
     pub(crate) fn create(parent_path: &Path) -> Result<Home, VerifyError> {
         let parent = open_directory(parent_path)?;
-        let held = Held::create(&parent, parent_path, PREFIX)?;
+        let held = OwnedDirectory::create(&parent, parent_path, PREFIX)?;
         Ok(Home::of(parent, parent_path, held))
     }
 
@@ -47,8 +47,8 @@ impl Home {
             path: path.clone(),
             why,
         };
-        match Held::find(&parent, name) {
-            Found::Held(held) => {
+        match OwnedDirectory::find(&parent, name) {
+            Found::Owned(held) => {
                 let mut home = Home::of(parent, parent_path, held);
                 *home.kept.get_mut() = true;
                 Ok(home)
@@ -65,7 +65,7 @@ impl Home {
         }
     }
 
-    fn of(parent: OwnedFd, parent_path: &Path, held: Held) -> Home {
+    fn of(parent: OwnedFd, parent_path: &Path, held: OwnedDirectory) -> Home {
         Home {
             parent,
             path: parent_path.join(held.name()),
@@ -176,12 +176,12 @@ pub(crate) fn sweep(parent_path: &Path) -> Result<Vec<String>, VerifyError> {
             continue;
         }
         let path = parent_path.join(name);
-        match Held::find(&parent, name) {
-            Found::Held(held) if has(&held, KEPT) => notes.push(format!(
+        match OwnedDirectory::find(&parent, name) {
+            Found::Owned(held) if has(&held, KEPT) => notes.push(format!(
                 "{} belongs to a state file: check it with --state, or remove it with rm -r",
                 shown(&path)
             )),
-            Found::Held(held) => {
+            Found::Owned(held) => {
                 if let Err(errno) = empty(held, &parent) {
                     notes.push(format!("{} could not be removed: {errno}", shown(&path)));
                 }
@@ -201,13 +201,13 @@ fn open_directory(path: &Path) -> Result<OwnedFd, VerifyError> {
     })
 }
 
-fn has(held: &Held, name: &str) -> bool {
+fn has(held: &OwnedDirectory, name: &str) -> bool {
     rustix::fs::statat(held.directory(), name, AtFlags::SYMLINK_NOFOLLOW).is_ok()
 }
 
 /// Removes the files of a test and the trashes of `trimbench rm`, then the directory. Whatever
 /// else is in it stays, and so does the directory.
-fn empty(held: Held, parent: &OwnedFd) -> Result<(), Errno> {
+fn empty(held: OwnedDirectory, parent: &OwnedFd) -> Result<(), Errno> {
     remove_files(
         held.directory()
             .try_clone_to_owned()

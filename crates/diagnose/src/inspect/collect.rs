@@ -14,6 +14,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use linux::SysRoot;
+use linux::sysroot::{entries, line};
 
 pub use tar::{UnpackError, unpack};
 
@@ -103,7 +104,9 @@ pub fn collect(sys: &SysRoot, to: &mut dyn Write) -> io::Result<()> {
         seen: BTreeSet::new(),
     };
     for path in FILES {
-        collection.tree(Path::new(path), 4, &|path, text| Some(kept(path, text)))?;
+        collection.tree(Path::new(path), 4, &|path, text| {
+            Some(without_secrets(path, text))
+        })?;
     }
     for path in PROGRAMS {
         collection.tree(Path::new(path), 2, &programs)?;
@@ -166,14 +169,7 @@ impl Collection<'_> {
             return Ok(());
         }
         self.to.directory(path)?;
-        let mut names: Vec<_> = fs::read_dir(&real)
-            .into_iter()
-            .flatten()
-            .flatten()
-            .map(|one| one.file_name())
-            .collect();
-        names.sort();
-        for name in names {
+        for name in entries(&real) {
             self.tree(&path.join(name), depth - 1, keep)?;
         }
         Ok(())
@@ -181,25 +177,18 @@ impl Collection<'_> {
 
     /// Adds each block device: its links, its directory, and what is known on the way to it.
     fn devices(&mut self) -> io::Result<()> {
-        let keep = |path: &Path, text: &str| Some(kept(path, text));
+        let keep = |path: &Path, text: &str| Some(without_secrets(path, text));
         for links in ["/sys/class/block", "/sys/dev/block"] {
-            let all = fs::read_dir(self.sys.path(links))
-                .into_iter()
-                .flatten()
-                .flatten();
-            let mut names: Vec<_> = all.map(|one| one.file_name()).collect();
-            names.sort();
-            for name in names {
+            for name in entries(&self.sys.path(links)) {
                 let link = Path::new(links).join(&name);
                 self.tree(&link, 0, &keep)?;
                 let Ok(place) = fs::canonicalize(self.sys.path(&link)) else {
                     continue;
                 };
-                let device = name.to_string_lossy();
-                let idle = device.starts_with("ram")
-                    || device.starts_with("loop") && !place.join("loop").exists();
+                let idle = name.starts_with("ram")
+                    || name.starts_with("loop") && !place.join("loop").exists();
                 if links == "/sys/class/block" && !idle {
-                    self.device(&place, &name.to_string_lossy().replace('!', "/"))?;
+                    self.device(&place, &name.replace('!', "/"))?;
                 }
             }
         }
@@ -207,13 +196,13 @@ impl Collection<'_> {
     }
 
     fn device(&mut self, place: &Path, name: &str) -> io::Result<()> {
-        let keep = |path: &Path, text: &str| Some(kept(path, text));
+        let keep = |path: &Path, text: &str| Some(without_secrets(path, text));
         self.tree(place, 3, &keep)?;
         // Where inspections look for it.
         self.to.file(&Path::new("/dev").join(name), b"")?;
-        let number = fs::read_to_string(place.join("dev")).unwrap_or_default();
-        let udev = format!("/run/udev/data/b{}", number.trim());
-        self.tree(Path::new(&udev), 0, &|_, text| Some(udev_kept(text)))?;
+        let number = line(&place.join("dev")).unwrap_or_default();
+        let udev = format!("/run/udev/data/b{number}");
+        self.tree(Path::new(&udev), 0, &|_, text| Some(udev_types(text)))?;
         let sys = Path::new("/sys/devices");
         for above in place
             .ancestors()
@@ -236,7 +225,7 @@ impl Collection<'_> {
 }
 
 /// The lines of udev's file that say what is on a device.
-fn udev_kept(text: &str) -> String {
+fn udev_types(text: &str) -> String {
     let types = text
         .lines()
         .filter(|line| line.starts_with("E:ID_FS_TYPE=") || line.starts_with("E:ID_FS_LABEL="));
@@ -244,13 +233,13 @@ fn udev_kept(text: &str) -> String {
 }
 
 /// A text without the values of options that are secrets, e.g. of `password=…` in fstab.
-fn kept(path: &Path, text: &str) -> String {
+fn without_secrets(path: &Path, text: &str) -> String {
     if path == Path::new("/etc/lvm/lvm.conf") {
         let lines = text.lines().filter(|line| line.contains("issue_discards"));
         return lines.map(|line| format!("{line}\n")).collect();
     }
     if path == Path::new("/etc/crypttab") {
-        return text.lines().map(crypttab_kept).collect();
+        return text.lines().map(crypttab_without_keys).collect();
     }
     text.split_inclusive([',', ' ', '\t', '\n'])
         .map(secret_free)
@@ -258,7 +247,7 @@ fn kept(path: &Path, text: &str) -> String {
 }
 
 /// A line of crypttab without the place of its key.
-fn crypttab_kept(line: &str) -> String {
+fn crypttab_without_keys(line: &str) -> String {
     let words: Vec<&str> = line.split_whitespace().collect();
     match words[..] {
         [name, device, _, options] if !name.starts_with('#') => {

@@ -8,16 +8,17 @@ use linux::SysRoot;
 use linux::dm::Tables;
 use linux::mounts::{self, Mount};
 use linux::space::Space;
+use linux::sysroot::{entries, number};
 use storage::drive::{Drive, Transport};
 use storage::stack::{LayerKind, Stack};
 use storage::{FileSystem, describe_device_in, describe_mount};
 
-use super::{Asked, CryptLine, InspectError, Inspection, Missing, Options, Policy, SCHEMA};
+use super::{CryptLine, InspectError, Inspection, Missing, Options, Policy, SCHEMA, Scope};
 
 /// The facts, without findings.
 pub(super) fn gather(
     sys: &SysRoot,
-    asked: &Asked,
+    asked: &Scope,
     options: &Options,
 ) -> Result<Inspection, InspectError> {
     let mut missing = Vec::new();
@@ -50,7 +51,7 @@ pub(super) fn gather(
     };
     let tables = tables.unwrap_or_else(|error| {
         // It matters only where there are such devices.
-        if has_dm(sys) {
+        if sys.devices().iter().any(|name| name.starts_with("dm-")) {
             miss(
                 "tables of the device mapper (thin pools' passdown)",
                 need(&error, options.privileged),
@@ -59,8 +60,8 @@ pub(super) fn gather(
         Tables::new()
     });
     let stacks = match asked {
-        Asked::Path(path) => vec![of_path(sys, path, &mounts, &tables, &mut miss)?],
-        Asked::All => all(sys, &mounts, &tables),
+        Scope::Path(path) => vec![of_path(sys, path, &mounts, &tables, &mut miss)?],
+        Scope::All => all(sys, &mounts, &tables),
     };
     let drives = drives(sys, &stacks, options.privileged || !sys.is_host());
     for drive in &drives {
@@ -68,10 +69,10 @@ pub(super) fn gather(
             miss(&format!("{}'s own pages", drive.name), why.clone());
         }
     }
-    let kernel = sys.text("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let kernel = sys.line("/proc/sys/kernel/osrelease");
     Ok(Inspection {
         schema: SCHEMA,
-        kernel: kernel.trim().to_owned(),
+        kernel: kernel.unwrap_or_default(),
         virtual_machine: drives.iter().any(Drive::is_virtual) || is_virtual(sys),
         policy: Policy::of(sys, &mounts, options.now),
         crypttab: crypttab(sys, &stacks),
@@ -102,27 +103,15 @@ fn copied(sys: &SysRoot, mounts: &[Mount], miss: &mut impl FnMut(&str, String)) 
         let why = format!("proc/self/mountinfo of the copy is empty or missing; {INSTEAD}");
         miss("what is mounted where", why);
     }
-    let devices = fs::read_dir(sys.path("/sys/class/block"))
-        .into_iter()
-        .flatten();
-    let is_padded = |entry: fs::DirEntry| {
+    let is_padded = |name: &String| {
         let mut files = ["size", "dev", "queue/discard_max_bytes"].into_iter();
-        files.any(|file| fs::read(entry.path().join(file)).is_ok_and(|bytes| bytes.contains(&0)))
+        let has_nul = |bytes: Vec<u8>| bytes.contains(&0);
+        files.any(|file| fs::read(sys.class(name).join(file)).is_ok_and(has_nul))
     };
-    if devices.flatten().any(is_padded) {
+    if sys.devices().iter().any(is_padded) {
         let why = format!("files of sys end in NULs, at which trimbench cut them; {INSTEAD}");
         miss("whether the copy is complete", why);
     }
-}
-
-fn has_dm(sys: &SysRoot) -> bool {
-    let devices = fs::read_dir(sys.path("/sys/class/block"))
-        .into_iter()
-        .flatten()
-        .flatten();
-    devices
-        .map(|one| one.file_name())
-        .any(|name| name.to_string_lossy().starts_with("dm-"))
 }
 
 /// Whether this is a container, by the files that its makers leave.
@@ -168,12 +157,9 @@ fn of_path(
     }
     if let Some(device) = sys.device_at(path) {
         // A mounted device is shown with its file system.
-        let number = sys
-            .text(format!("/sys/class/block/{}/dev", device.replace('/', "!")))
-            .unwrap_or_default();
-        let mount = mounts
-            .iter()
-            .find(|mount| mount.device.to_string() == number.trim());
+        let number = sys.attribute(&device, "dev").unwrap_or_default();
+        let mut all = mounts.iter();
+        let mount = all.find(|mount| mount.device.to_string() == number);
         return match mount {
             Some(mount) => Ok(of_mount(sys, mount, tables)),
             None => Ok(Stack::of(sys, &describe_device_in(sys, path)?, tables)),
@@ -248,39 +234,19 @@ fn all(sys: &SysRoot, mounts: &[Mount], tables: &Tables) -> Vec<Stack> {
 
 /// Whole devices in no stack that have a size and nothing above or below them.
 fn unused(sys: &SysRoot, used: &HashSet<String>) -> Vec<String> {
-    let devices = fs::read_dir(sys.path("/sys/class/block"))
-        .into_iter()
-        .flatten()
-        .flatten();
-    let mut names: Vec<String> = devices
-        .map(|one| linux::sysroot::device_name(&one.file_name()))
-        .filter(|name| {
-            !used.contains(name)
-                && !["zram", "ram", "sr", "fd"]
-                    .iter()
-                    .any(|p| name.starts_with(p))
-        })
-        .filter(|name| {
-            let own = sys.class(name);
-            let is_empty = |folder: &str| {
-                fs::read_dir(own.join(folder))
-                    .into_iter()
-                    .flatten()
-                    .next()
-                    .is_none()
-            };
-            let size = fs::read_to_string(own.join("size")).unwrap_or_default();
-            let is_dm = own.join("dm").is_dir() || own.join("md").is_dir();
-            !own.join("partition").exists()
-                && !is_dm
-                && !matches!(size.trim(), "" | "0")
-                && is_empty("holders")
-                && is_empty("slaves")
-                && !name.starts_with("loop")
-        })
-        .collect();
-    names.sort();
-    names
+    const NO_DRIVES: [&str; 5] = ["zram", "ram", "sr", "fd", "loop"];
+    let is_drive = |name: &String| {
+        let own = sys.class(name);
+        let has = |file: &str| own.join(file).exists();
+        let is_empty = |folder: &str| entries(&own.join(folder)).is_empty();
+        !used.contains(name)
+            && !NO_DRIVES.iter().any(|prefix| name.starts_with(prefix))
+            && !["partition", "dm", "md"].into_iter().any(has)
+            && number::<u64>(&own.join("size")).is_some_and(|size| size > 0)
+            && is_empty("holders")
+            && is_empty("slaves")
+    };
+    sys.devices().into_iter().filter(is_drive).collect()
 }
 
 /// The drives at the bottom of the stacks, each once.

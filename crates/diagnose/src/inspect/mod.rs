@@ -22,6 +22,7 @@ use crate::forecast::{self, DeletionError, Forecast};
 use storage::drive::Drive;
 use storage::stack::Stack;
 
+pub use crate::why::Missing;
 pub use findings::{Finding, Severity};
 pub use policy::{Now, Policy};
 pub use prove::{Proof, prove};
@@ -34,7 +35,7 @@ pub const JSON_SCHEMA: &str = include_str!("../../schema/inspect-1.json");
 
 /// The place to inspect.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Asked {
+pub enum Scope {
     /// The stack under a path or a block device.
     Path(PathBuf),
     /// Every mounted file system on block devices, and drives without one.
@@ -97,15 +98,6 @@ pub struct CryptLine {
     pub with_discard: String,
 }
 
-/// Something that could not be found out.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Missing {
-    /// The fact.
-    pub what: String,
-    /// Why, and how to get it.
-    pub why: String,
-}
-
 /// Why nothing can be inspected.
 #[derive(Debug, thiserror::Error)]
 pub enum InspectError {
@@ -146,7 +138,7 @@ impl Inspection {
 /// When the path doesn't exist. [`Inspection::missing`] lists all else that can't be found out.
 pub fn inspect(
     sys: &SysRoot,
-    asked: &Asked,
+    asked: &Scope,
     options: &Options,
 ) -> Result<Inspection, InspectError> {
     let mut found = gather::gather(sys, asked, options)?;

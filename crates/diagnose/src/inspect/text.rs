@@ -11,28 +11,16 @@ use units::{bytes, minutes};
 
 use super::policy::Trimmer;
 use super::{Finding, Inspection, Proof, Severity};
+use crate::{Look, wrapped};
 
-/// How the text is to look.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Look {
-    /// Whether the terminal shows Unicode.
-    pub unicode: bool,
-    /// Whether to use colours.
-    pub colour: bool,
-    /// Whether to print every figure.
-    pub verbose: bool,
-    /// Columns of the terminal.
-    pub width: usize,
-}
-
-/// The whole page.
-pub fn page(found: &Inspection, look: Look) -> String {
+/// The whole page; with every figure if `verbose` is true.
+pub fn page(found: &Inspection, verbose: bool, look: Look) -> String {
     let mut out = String::new();
     for stack in &found.stacks {
-        picture(&mut out, found, stack, look);
+        picture(&mut out, found, stack, verbose, look);
         out.push('\n');
     }
-    if look.verbose {
+    if verbose {
         for drive in &found.drives {
             drive::all(&mut out, drive);
         }
@@ -59,12 +47,8 @@ pub fn page(found: &Inspection, look: Look) -> String {
     if !found.missing.is_empty() {
         out += "Not found out\n";
         for one in &found.missing {
-            wrap(
-                &mut out,
-                "  ",
-                &format!("{}: {}", one.what, one.why),
-                look.width,
-            );
+            let text = format!("{}: {}", one.what, one.why);
+            wrap(&mut out, "  ", &text, look.width);
         }
     }
     out.truncate(out.trim_end().len());
@@ -72,10 +56,10 @@ pub fn page(found: &Inspection, look: Look) -> String {
 }
 
 /// A stack, one line for each layer.
-fn picture(out: &mut String, found: &Inspection, stack: &Stack, look: Look) {
+fn picture(out: &mut String, found: &Inspection, stack: &Stack, verbose: bool, look: Look) {
     match &stack.file_system {
         Some(fs) => {
-            let options = match look.verbose {
+            let options = match verbose {
                 true => format!(" ({})", harmless(&fs.options.join(","))),
                 false => String::new(),
             };
@@ -194,12 +178,8 @@ fn proven(out: &mut String, proof: &Proof, look: Look) {
             why.as_deref().unwrap_or("")
         ),
     };
-    wrap(
-        out,
-        "  ",
-        &format!("= {}", harmless(&proof.summary)),
-        look.width,
-    );
+    let summary = format!("= {}", harmless(&proof.summary));
+    wrap(out, "  ", &summary, look.width);
     out.push('\n');
 }
 
@@ -355,28 +335,7 @@ fn findings(out: &mut String, findings: &[Finding], look: Look) {
     }
 }
 
-/// Breaks a text at spaces, so that no line is wider than the terminal if words allow it.
+/// Adds a text in lines of the terminal's width.
 fn wrap(out: &mut String, indent: &str, text: &str, width: usize) {
-    let width = width.max(40);
-    let mut column = 0;
-    for word in text.split_whitespace() {
-        let length = word.chars().count();
-        if column > 0 && column + 1 + length > width {
-            out.push('\n');
-            column = 0;
-        }
-        match column {
-            0 => {
-                out.push_str(indent);
-                column = indent.len();
-            }
-            _ => {
-                out.push(' ');
-                column += 1;
-            }
-        }
-        out.push_str(word);
-        column += length;
-    }
-    out.push('\n');
+    out.push_str(&wrapped(text, width, indent, indent));
 }

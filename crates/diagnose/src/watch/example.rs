@@ -1,8 +1,8 @@
 //! Recorded figures for the tests of the view, the screen and the lines.
 
-use super::update::{Blocked, Debt, DeviceUpdate, SenderUpdate, Update, Waiting, Work};
+use super::update::{Blocked, Debt, DeviceUpdate, Update, Waiting, Work};
 use crate::why::frames::Reason;
-use crate::why::{Cause, Deletion};
+use crate::why::{Cause, Deletion, SenderWork};
 
 /// A device that reads and writes 4 KiB so many times in a second, and discards.
 pub(super) fn device(name: &str, reads: u64, writes: u64, discarding: f64) -> DeviceUpdate {
@@ -31,7 +31,7 @@ pub(super) fn stall(at_s: f64) -> Update {
         some: 0.43,
         full: 0.401,
     });
-    update.senders = vec![SenderUpdate {
+    update.senders = vec![SenderWork {
         device: "loop8".to_owned(),
         reason: Reason::ExtCommit,
         program: "kworker/u8:1".to_owned(),
@@ -39,6 +39,7 @@ pub(super) fn stall(at_s: f64) -> Update {
         discards: 23,
         bytes: 23 << 18,
         mean_ms: Some(42.5),
+        longest_ms: 90.0,
         in_drive_s: 0.98,
         deletion: Some(Deletion {
             program: "rm".to_owned(),

@@ -2,7 +2,8 @@
 
 use units::{self as show, names};
 
-use super::update::{Blocked, DeviceUpdate, SenderUpdate, Update, Work};
+use super::update::{Blocked, DeviceUpdate, Update, Work};
+use crate::why::SenderWork;
 
 /// At most so many senders and blocked processes have a line in an update.
 const MOST: usize = 5;
@@ -79,7 +80,7 @@ pub(super) fn mean(work: &Work) -> String {
         .map_or("-".to_owned(), |ms| show::latency_us(ms * 1e3))
 }
 
-fn sender(one: &SenderUpdate, seconds: f64) -> String {
+fn sender(one: &SenderWork, seconds: f64) -> String {
     let mean = one.mean_ms.map_or(String::new(), |ms| {
         format!(" of {} each", show::latency_us(ms * 1e3))
     });

@@ -9,9 +9,37 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::info::Info;
-use prometheus_client::registry::{Registry, Unit};
+use prometheus_client::registry::{Metric, Registry, Unit};
 
 use super::update::{Update, Work};
+
+const DISCARDING: &str = "Time in which a discard at least was in flight";
+const DISCARDING_SHARE: &str = "The same as a share of the last update's time";
+const SENT: &str = "Discards sent, by the reason for which the kernel sends them";
+const SENT_BYTES: &str = "Bytes of discards sent, by reason";
+const IN_DRIVE: &str = "Sum of the times of discards in the drive, by reason";
+const DEBT: &str = "Bytes freed and not yet discarded, where the file system reports them";
+const DEBT_COMMANDS: &str = "Discards not yet sent, where the file system reports them";
+const BLOCKED: &str = "Time in which processes were blocked, by cause";
+const BLOCKED_PROCESSES: &str = "Processes that were blocked during the last update, by cause";
+const PRESSURE: &str = "Time in which some or all tasks waited for I/O (PSI)";
+
+/// Makes a figure and registers it.
+fn figure<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
+    let metric = M::default();
+    registry.register(name, help, metric.clone());
+    metric
+}
+
+/// Makes a figure with a unit and registers it.
+fn in_unit<M>(registry: &mut Registry, name: &str, unit: Unit, help: &str) -> M
+where
+    M: Metric + Clone + Default,
+{
+    let metric = M::default();
+    registry.register_with_unit(name, help, unit, metric.clone());
+    metric
+}
 
 /// A counter of seconds.
 type Seconds = Counter<f64, AtomicU64>;
@@ -53,26 +81,26 @@ struct Kind {
 }
 
 impl Kind {
-    fn register(&self, registry: &mut Registry, name: &str, words: &str, has_bytes: bool) {
-        registry.register(
-            format!("device_{name}s"),
-            format!("{words} that completed"),
-            self.operations.clone(),
-        );
-        if has_bytes {
-            registry.register_with_unit(
-                format!("device_{name}"),
-                format!("Bytes of {}", words.to_lowercase()),
-                Unit::Bytes,
-                self.bytes.clone(),
-            );
+    /// Figures of one kind, by its name in the plural and in the singular.
+    fn new(registry: &mut Registry, names: &str, name: &str, words: &str) -> Kind {
+        let lower = words.to_lowercase();
+        let completed = format!("{words} that completed");
+        let bytes = format!("Bytes of {lower}");
+        let waits = format!("Sum of the waits of {lower}");
+        Kind {
+            operations: figure(registry, &format!("device_{names}"), &completed),
+            // A flush has no bytes.
+            bytes: match name {
+                "flush" => Family::default(),
+                _ => in_unit(registry, &format!("device_{name}"), Unit::Bytes, &bytes),
+            },
+            waits: in_unit(
+                registry,
+                &format!("device_{name}_wait"),
+                Unit::Seconds,
+                &waits,
+            ),
         }
-        registry.register_with_unit(
-            format!("device_{name}_wait"),
-            format!("Sum of the waits of {}", words.to_lowercase()),
-            Unit::Seconds,
-            self.waits.clone(),
-        );
     }
 
     fn add(&self, device: &Device, work: &Work) {
@@ -87,7 +115,7 @@ impl Kind {
 }
 
 /// The figures of all updates so far.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Metrics {
     reads: Kind,
     writes: Kind,
@@ -112,119 +140,41 @@ pub struct Metrics {
 impl Metrics {
     /// Figures that are all 0, and the registry that shows them.
     pub fn new() -> (Metrics, Registry) {
-        let metrics = Metrics::default();
         let mut registry = Registry::with_prefix("trimbench");
-        registry.register(
-            "build",
-            "The program that gives these figures",
-            Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]),
-        );
-        metrics.reads.register(&mut registry, "read", "Reads", true);
-        metrics
-            .writes
-            .register(&mut registry, "write", "Writes", true);
-        metrics
-            .discards
-            .register(&mut registry, "discard", "Discards", true);
-        // Not "flushs".
-        let flushes = "Flushes of the cache";
-        metrics.register_flushes(&mut registry, flushes);
-        metrics.register_devices(&mut registry);
-        metrics.register_others(&mut registry);
+        let all = &mut registry;
+        let version = Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]);
+        all.register("build", "The program that gives these figures", version);
+        let share = Unit::Other("ratio".to_owned());
+        let metrics = Metrics {
+            reads: Kind::new(all, "reads", "read", "Reads"),
+            writes: Kind::new(all, "writes", "write", "Writes"),
+            discards: Kind::new(all, "discards", "discard", "Discards"),
+            flushes: Kind::new(all, "flushes", "flush", "Flushes of the cache"),
+            in_flight: figure(
+                all,
+                "device_in_flight",
+                "Operations in flight at the last update",
+            ),
+            discarding: in_unit(all, "device_discarding", Unit::Seconds, DISCARDING),
+            discarding_share: in_unit(all, "device_discarding", share, DISCARDING_SHARE),
+            sent: figure(all, "discards_sent", SENT),
+            sent_bytes: in_unit(all, "discards_sent", Unit::Bytes, SENT_BYTES),
+            sent_seconds: in_unit(all, "discards_in_drive", Unit::Seconds, IN_DRIVE),
+            debt_bytes: in_unit(all, "discard_debt", Unit::Bytes, DEBT),
+            debt_commands: figure(all, "discard_debt_commands", DEBT_COMMANDS),
+            blocked: in_unit(all, "blocked", Unit::Seconds, BLOCKED),
+            blocked_processes: figure(all, "blocked_processes", BLOCKED_PROCESSES),
+            pressure: in_unit(all, "io_pressure_waiting", Unit::Seconds, PRESSURE),
+            lost: figure(all, "lost_events", "Events that the kernel dropped"),
+            cpu: in_unit(
+                all,
+                "cpu",
+                Unit::Seconds,
+                "Time on a processor that watching took",
+            ),
+            known: BTreeSet::new(),
+        };
         (metrics, registry)
-    }
-
-    fn register_flushes(&self, registry: &mut Registry, words: &str) {
-        registry.register(
-            "device_flushes",
-            format!("{words} that completed"),
-            self.flushes.operations.clone(),
-        );
-        registry.register_with_unit(
-            "device_flush_wait",
-            format!("Sum of the waits of {}", words.to_lowercase()),
-            Unit::Seconds,
-            self.flushes.waits.clone(),
-        );
-    }
-
-    fn register_devices(&self, registry: &mut Registry) {
-        registry.register(
-            "device_in_flight",
-            "Operations in flight at the last update",
-            self.in_flight.clone(),
-        );
-        registry.register_with_unit(
-            "device_discarding",
-            "Time in which a discard at least was in flight",
-            Unit::Seconds,
-            self.discarding.clone(),
-        );
-        registry.register_with_unit(
-            "device_discarding",
-            "The same as a share of the last update's time",
-            Unit::Other("ratio".to_owned()),
-            self.discarding_share.clone(),
-        );
-    }
-
-    fn register_others(&self, registry: &mut Registry) {
-        registry.register(
-            "discards_sent",
-            "Discards sent, by the reason for which the kernel sends them",
-            self.sent.clone(),
-        );
-        registry.register_with_unit(
-            "discards_sent",
-            "Bytes of discards sent, by reason",
-            Unit::Bytes,
-            self.sent_bytes.clone(),
-        );
-        registry.register_with_unit(
-            "discards_in_drive",
-            "Sum of the times of discards in the drive, by reason",
-            Unit::Seconds,
-            self.sent_seconds.clone(),
-        );
-        registry.register_with_unit(
-            "discard_debt",
-            "Bytes freed and not yet discarded, where the file system reports them",
-            Unit::Bytes,
-            self.debt_bytes.clone(),
-        );
-        registry.register(
-            "discard_debt_commands",
-            "Discards not yet sent, where the file system reports them",
-            self.debt_commands.clone(),
-        );
-        registry.register_with_unit(
-            "blocked",
-            "Time in which processes were blocked, by cause",
-            Unit::Seconds,
-            self.blocked.clone(),
-        );
-        registry.register(
-            "blocked_processes",
-            "Processes that were blocked during the last update, by cause",
-            self.blocked_processes.clone(),
-        );
-        registry.register_with_unit(
-            "io_pressure_waiting",
-            "Time in which some or all tasks waited for I/O (PSI)",
-            Unit::Seconds,
-            self.pressure.clone(),
-        );
-        registry.register(
-            "lost_events",
-            "Events that the kernel dropped",
-            self.lost.clone(),
-        );
-        registry.register_with_unit(
-            "cpu",
-            "Time on a processor that watching took",
-            Unit::Seconds,
-            self.cpu.clone(),
-        );
     }
 
     /// Adds an update.

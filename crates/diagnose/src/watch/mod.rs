@@ -26,7 +26,7 @@ pub mod watcher;
 #[cfg(test)]
 mod example;
 
-pub use target::{Watched, WatchedError};
+pub use target::{Targets, TargetsError};
 pub use update::Update;
 pub use view::{Key, View};
 pub use watcher::Watcher;

@@ -9,7 +9,7 @@ use record::{
     RUN_SCHEMA,
 };
 
-use super::target::Watched;
+use super::target::Targets;
 use super::update::{DeviceUpdate, Update, Work};
 
 /// The most actors of a record.
@@ -27,7 +27,7 @@ pub struct Recording {
 impl Recording {
     /// The record of some devices. `interval_ms` is the time between two updates.
     pub fn new(
-        watched: &Watched,
+        watched: &Targets,
         host: Host,
         run: Option<Invocation>,
         started_unix_s: f64,
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn a_stall_beside_reads_is_a_record_of_reads_writes_and_discards() {
-        let watched = Watched {
+        let watched = Targets {
             target: Target::default(),
             devices: vec![info("sda"), info("sdb")],
             named: true,

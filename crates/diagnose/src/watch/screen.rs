@@ -8,17 +8,10 @@ use ratatui::widgets::{Block, Clear, Paragraph};
 use units::{self as show, names};
 
 use super::lines::{clock, mean};
-use super::update::{Blocked, DeviceUpdate, SenderUpdate, Update, Work};
+use super::update::{Blocked, DeviceUpdate, Update, Work};
 use super::view::{Moment, View};
-
-/// How it looks.
-#[derive(Debug, Clone, Copy)]
-pub struct Look {
-    /// Whether the terminal shows more than ASCII.
-    pub unicode: bool,
-    /// Whether it shows colours.
-    pub colour: bool,
-}
+use crate::Look;
+use crate::why::SenderWork;
 
 /// Columns of a row's name in the timeline.
 const LABEL: usize = 7;
@@ -413,7 +406,7 @@ fn short(per_s: f64) -> String {
     }
 }
 
-fn sender(one: &SenderUpdate, seconds: f64) -> String {
+fn sender(one: &SenderWork, seconds: f64) -> String {
     let program = match &one.deletion {
         Some(deletion) => format!("{} ({})", deletion.program, deletion.pid),
         None => one.pid.map_or(one.program.clone(), |pid| {

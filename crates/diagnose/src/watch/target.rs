@@ -11,7 +11,7 @@ use units::names;
 
 /// The devices that are watched, whole ones, and what they are below.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Watched {
+pub struct Targets {
     /// The target of a record.
     pub target: Target,
     /// The devices, those on top first. Partitions stand for their drives.
@@ -23,7 +23,7 @@ pub struct Watched {
 /// Why nothing can be watched.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
-pub enum WatchedError {
+pub enum TargetsError {
     #[error(transparent)]
     Target(#[from] TargetError),
     #[error(
@@ -33,14 +33,14 @@ pub enum WatchedError {
     NoDevice(PathBuf),
 }
 
-impl Watched {
+impl Targets {
     /// The devices below some paths, which may be devices themselves; of none all devices of the
     /// machine that take discards.
     ///
     /// # Errors
     /// When a path can't be examined, or no block device is below it.
-    pub fn of(sys: &SysRoot, disks: &Disks, paths: &[PathBuf]) -> Result<Watched, WatchedError> {
-        let mut found = Watched {
+    pub fn of(sys: &SysRoot, disks: &Disks, paths: &[PathBuf]) -> Result<Targets, TargetsError> {
+        let mut found = Targets {
             target: Target::default(),
             devices: Vec::new(),
             named: !paths.is_empty(),
@@ -56,7 +56,7 @@ impl Watched {
                 found.add(sys, drive, device.level, device.leaf);
             }
             if described.devices.is_empty() {
-                return Err(WatchedError::NoDevice(path.clone()));
+                return Err(TargetsError::NoDevice(path.clone()));
             }
             if before == 0 {
                 found.target = described.target;
@@ -87,12 +87,9 @@ impl Watched {
 
 /// The whole devices that take discards and hold something: not loop devices without a file.
 pub(super) fn present(sys: &SysRoot, disks: &Disks) -> Vec<(DeviceNumber, String)> {
-    let size = |name: &str| -> Option<u64> {
-        let text = std::fs::read_to_string(sys.class(name).join("size")).ok()?;
-        text.trim().parse().ok()
-    };
+    let is_empty = |name: &str| sys.attribute(name, "size").as_deref() == Some("0");
     let mut all = disks.with_discard(sys);
-    all.retain(|(_, name)| size(name).is_none_or(|sectors| sectors > 0));
+    all.retain(|(_, name)| !is_empty(name));
     all
 }
 

@@ -4,8 +4,7 @@ use record::DeviceInterval;
 use serde::Serialize;
 
 use super::SCHEMA;
-use crate::why::frames::Reason;
-use crate::why::{Cause, Deletion, Missing};
+use crate::why::{Cause, Missing, SenderWork};
 
 /// The figures of one stretch of time.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -24,7 +23,7 @@ pub struct Update {
     /// count that.
     pub pressure: Option<Waiting>,
     /// The senders of discards, those that kept devices longest first.
-    pub senders: Vec<SenderUpdate>,
+    pub senders: Vec<SenderWork>,
     /// The processes that were blocked on storage or a lock, the longest first.
     pub blocked: Vec<Blocked>,
     /// Discards that file systems have not sent yet, where they report that.
@@ -114,29 +113,6 @@ pub struct Waiting {
     pub full: f64,
 }
 
-/// A sender of discards.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct SenderUpdate {
-    /// The device.
-    pub device: String,
-    /// Why it sent them.
-    pub reason: Reason,
-    /// Its name, e.g. `fstrim` or `kworker/u8:1`.
-    pub program: String,
-    /// Its thread; `None` of several.
-    pub pid: Option<u32>,
-    /// Discards that it sent.
-    pub discards: u64,
-    /// Their bytes.
-    pub bytes: u64,
-    /// The mean time of one in the drive, in milliseconds; `None` if none completed.
-    pub mean_ms: Option<f64>,
-    /// The sum of their times in the drive, in seconds.
-    pub in_drive_s: f64,
-    /// The process that freed the space, where that is known.
-    pub deletion: Option<Deletion>,
-}
-
 /// A process that was blocked.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Blocked {
@@ -194,24 +170,21 @@ impl Update {
         }
     }
 
+    /// The debts of the file systems on a device.
+    fn debts_on(&self, device: &str) -> impl Iterator<Item = &Debt> {
+        let all = self.debts.iter();
+        all.filter(move |debt| debt.devices.iter().any(|one| one == device))
+    }
+
     /// The debt on a device, in words; `None` where nothing reports one.
     pub fn debt(&self, device: &str) -> Option<String> {
-        let on = |debt: &&Debt| debt.devices.iter().any(|one| one == device);
-        let all = self.debts.iter().filter(on);
-        let words: Vec<String> = all.filter_map(Debt::words).collect();
+        let words: Vec<String> = self.debts_on(device).filter_map(Debt::words).collect();
         (!words.is_empty()).then(|| words.join(" + "))
     }
-}
 
-impl Update {
-    /// How fast the file systems on a device send what they owe, where they have a limit.
+    /// How fast the file systems on a device send pending discards, where they have a limit.
     pub fn paces(&self, device: &str) -> Vec<String> {
-        let on = |debt: &&Debt| debt.devices.iter().any(|one| one == device);
-        self.debts
-            .iter()
-            .filter(on)
-            .filter_map(Debt::pace)
-            .collect()
+        self.debts_on(device).filter_map(Debt::pace).collect()
     }
 }
 

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::update::{Blocked, DeviceUpdate, SenderUpdate, Update};
+use super::update::{Blocked, DeviceUpdate, Update};
+use crate::why::SenderWork;
 use crate::why::frames::Reason;
 use crate::why::senders::{WORKERS, is_programs};
 use crate::why::trace::is_worker;
@@ -250,17 +251,16 @@ impl View {
     }
 
     /// The senders of discards of the last second or more, those that kept devices longest first.
-    pub fn senders(&self) -> Vec<SenderUpdate> {
-        let mut all: Vec<SenderUpdate> = Vec::new();
-        for one in self
-            .shown()
-            .recent
-            .iter()
-            .flat_map(|update| &update.senders)
-        {
+    pub fn senders(&self) -> Vec<SenderWork> {
+        let mut all: Vec<SenderWork> = Vec::new();
+        let recent = self.shown().recent.iter();
+        for one in recent.flat_map(|update| &update.senders) {
             let same = all.iter_mut().find(|known| key(known) == key(one));
             match same {
-                Some(known) => add(known, one),
+                Some(known) => {
+                    known.add(one);
+                    known.deletion = one.deletion.clone().or(known.deletion.take());
+                }
                 None => all.push(one.clone()),
             }
         }
@@ -282,23 +282,14 @@ impl View {
     /// The processes that were blocked in the last second or more, the longest first.
     pub fn blocked(&self) -> Vec<Blocked> {
         let mut all: BTreeMap<u32, Blocked> = BTreeMap::new();
-        for one in self
-            .shown()
-            .recent
-            .iter()
-            .flat_map(|update| &update.blocked)
-        {
-            let known = all.entry(one.pid).or_insert_with(|| Blocked {
-                seconds: 0.0,
-                discards_s: 0.0,
-                ..one.clone()
-            });
+        let recent = self.shown().recent.iter();
+        for one in recent.flat_map(|update| &update.blocked) {
             // The latest reason counts.
-            *known = Blocked {
-                seconds: known.seconds + one.seconds,
-                discards_s: known.discards_s + one.discards_s,
-                ..one.clone()
-            };
+            let known = all.insert(one.pid, one.clone());
+            if let (Some(known), Some(sum)) = (known, all.get_mut(&one.pid)) {
+                sum.seconds += known.seconds;
+                sum.discards_s += known.discards_s;
+            }
         }
         let mut all: Vec<Blocked> = all.into_values().collect();
         all.retain(|one| {
@@ -369,31 +360,11 @@ impl Kept {
 }
 
 /// Senders with one key are one line: the kernel's workers that send for one reason are.
-fn key(one: &SenderUpdate) -> (&str, Reason, Option<(Option<u32>, &str)>) {
+fn key(one: &SenderWork) -> (&str, Reason, Option<(Option<u32>, &str)>) {
     let workers = one.program == WORKERS || is_worker(&one.program);
     let is_own = is_programs(one.reason) && !workers;
     let own = is_own.then_some((one.pid, one.program.as_str()));
     (&one.device, one.reason, own)
-}
-
-fn add(to: &mut SenderUpdate, one: &SenderUpdate) {
-    let discards = to.discards + one.discards;
-    to.mean_ms = match (to.mean_ms, one.mean_ms) {
-        (Some(a), Some(b)) if discards > 0 => {
-            Some((a * to.discards as f64 + b * one.discards as f64) / discards as f64)
-        }
-        (a, b) => a.or(b),
-    };
-    to.discards = discards;
-    to.bytes += one.bytes;
-    to.in_drive_s += one.in_drive_s;
-    if to.pid != one.pid {
-        to.pid = None;
-        if is_worker(&to.program) {
-            to.program = WORKERS.to_owned();
-        }
-    }
-    to.deletion = one.deletion.clone().or(to.deletion.take());
 }
 
 #[cfg(test)]

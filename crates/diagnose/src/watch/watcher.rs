@@ -3,16 +3,14 @@
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use linux::SysRoot;
-use linux::mounts::DeviceNumber;
 use linux::pressure::Pressure;
-use linux::stats::{Counters, DeviceStats};
 use storage::counter;
 use storage::disks::{Disks, Place};
 use storage::stack::Pending;
 
-use super::target::{Watched, present};
-use super::update::{Blocked, Debt, DeviceUpdate, SenderUpdate, Update, Waiting, Work};
-use crate::why::observe::{Did, Observation, by_statistics, cpu_s, monotonic_s};
+use super::target::{Targets, present};
+use super::update::{Blocked, Debt, DeviceUpdate, Update, Waiting, Work};
+use crate::why::observe::{Device, Did, Observation, cpu_s, monotonic_s};
 use crate::why::sampler::{Sample, Sampler};
 use crate::why::senders::senders;
 use crate::why::trace::Trace;
@@ -50,7 +48,7 @@ pub struct Watcher {
     tracer: Option<Tracer>,
     sampler: Sampler,
     /// The window that waits are explained by.
-    seen: Observation,
+    window: Observation,
     pending: Vec<(Place, Pending)>,
     /// The table of mounts that both come from.
     mounts: String,
@@ -65,44 +63,23 @@ pub struct Watcher {
     renewed: Instant,
 }
 
-#[derive(Debug)]
-struct Device {
-    number: DeviceNumber,
-    name: String,
-    stats: DeviceStats,
-    last: Counters,
-    counts: bool,
-}
-
-impl Device {
-    fn open(sys: &SysRoot, number: DeviceNumber, name: &str) -> Option<Device> {
-        let stats = DeviceStats::open(sys, name).ok()?;
-        Some(Device {
-            number,
-            name: name.to_owned(),
-            last: stats.read().ok()?,
-            stats,
-            counts: counter::counts(sys, name),
-        })
-    }
-}
-
 impl Watcher {
     /// Begins to watch.
-    pub fn begin(sys: SysRoot, disks: Disks, watched: &Watched) -> Watcher {
+    pub fn begin(sys: SysRoot, disks: Disks, watched: &Targets) -> Watcher {
         let now_s = monotonic_s();
         let mut missing = Vec::new();
         let tracer = Tracer::sparing(now_s);
         let tracer = tracer.map_err(|lack| missing.push(lack)).ok();
-        let devices = watched.devices.iter();
-        let devices =
-            devices.filter_map(|info| Device::open(&sys, disks.numbered(&info.name)?, &info.name));
+        let names = watched.devices.iter().map(|info| info.name.clone());
+        let there = names.filter_map(|name| Some((disks.numbered(&name)?, name)));
+        let mut devices = Vec::new();
+        Device::renew(&mut devices, &sys, there.collect(), now_s);
         let mut watcher = Watcher {
             named: watched.named,
-            devices: devices.collect(),
+            devices,
             tracer,
             sampler: Sampler::new(sys.clone(), Subject::All, disks.clone()).light(),
-            seen: Observation {
+            window: Observation {
                 disks,
                 ..Observation::default()
             },
@@ -131,7 +108,7 @@ impl Watcher {
         }
         self.read_s = now_s;
         if let Some(tracer) = &mut self.tracer {
-            tracer.read(now_s, &self.seen.disks);
+            tracer.read(now_s, &self.window.disks);
         }
     }
 
@@ -142,13 +119,23 @@ impl Watcher {
         }
         let now_s = monotonic_s();
         let seconds = (now_s - self.last_s).max(1e-6);
-        let statistics = self.statistics(now_s, seconds);
+        let devices = self.devices.iter_mut();
+        let statistics = devices.map(|device| {
+            let gone = Did {
+                at_s: now_s,
+                seconds,
+                ..Did::default()
+            };
+            device.since_last(now_s).unwrap_or(gone)
+        });
+        let statistics: Vec<Did> = statistics.collect();
         self.read_s = now_s;
+        let numbers = self.devices.iter().map(|device| device.number);
         let piece = match &mut self.tracer {
-            Some(tracer) => tracer.drain(now_s, &self.seen.disks),
-            None => self.estimated(&statistics),
+            Some(tracer) => tracer.drain(now_s, &self.window.disks),
+            None => Trace::by_statistics(numbers.zip(statistics.chunks(1))),
         };
-        self.keep(&piece, &statistics, now_s);
+        self.add_to_window(&piece, &statistics, now_s);
         let devices = self.devices.iter().zip(&statistics);
         let devices = devices.map(|(device, did)| self.device(device, did, &piece));
         let mut update = Update::of(now_s - self.began_s, seconds, devices.collect());
@@ -171,23 +158,14 @@ impl Watcher {
     /// Lists devices and mounts again.
     fn renew(&mut self) {
         self.renewed = Instant::now();
-        let earlier = std::mem::replace(&mut self.seen.disks, Disks::now(&self.sys));
-        if earlier != self.seen.disks {
+        let earlier = std::mem::replace(&mut self.window.disks, Disks::now(&self.sys));
+        if earlier != self.window.disks {
             self.mounts.clear();
         }
-        self.sampler.renew(self.seen.disks.clone());
+        self.sampler.renew(self.window.disks.clone());
         if !self.named {
-            let there = present(&self.sys, &self.seen.disks);
-            let is = |device: &Device| {
-                let mut all = there.iter();
-                all.any(|one| one.0 == device.number && one.1 == device.name)
-            };
-            self.devices.retain(is);
-            for (number, name) in there {
-                if self.devices.iter().all(|device| device.number != number) {
-                    self.devices.extend(Device::open(&self.sys, number, &name));
-                }
-            }
+            let there = present(&self.sys, &self.window.disks);
+            Device::renew(&mut self.devices, &self.sys, there, monotonic_s());
         }
         for device in &mut self.devices {
             device.counts = counter::counts(&self.sys, &device.name);
@@ -203,39 +181,22 @@ impl Watcher {
             return;
         }
         (self.mounts, self.surveyed) = (mounts, Instant::now());
-        self.seen.mounted = self.seen.disks.mounted(&self.sys);
-        self.pending = self.seen.disks.pending(&self.sys);
-    }
-
-    /// The devices' statistics, in their order.
-    fn statistics(&mut self, now_s: f64, seconds: f64) -> Vec<Did> {
-        let read = |device: &mut Device| {
-            // One that was taken away does nothing more.
-            let counters = device.stats.read().unwrap_or(device.last);
-            let did = Did {
-                at_s: now_s,
-                seconds,
-                work: counters.since(&device.last),
-                flushes: counters.flushes_since(&device.last),
-            };
-            device.last = counters;
-            did
-        };
-        self.devices.iter_mut().map(read).collect()
+        self.window.mounted = self.window.disks.mounted(&self.sys);
+        self.pending = self.window.disks.pending(&self.sys);
     }
 
     /// Adds a stretch to the window, and forgets what is too old for it.
-    fn keep(&mut self, piece: &Trace, statistics: &[Did], now_s: f64) {
-        let seen = &mut self.seen;
+    fn add_to_window(&mut self, piece: &Trace, statistics: &[Did], now_s: f64) {
+        let window = &mut self.window;
         let from_s = now_s - WINDOW_S;
-        seen.from_s = self.last_s;
-        seen.to_s = now_s;
+        window.from_s = self.last_s;
+        window.to_s = now_s;
         for (device, did) in self.devices.iter().zip(statistics) {
-            let all = seen.devices.entry(device.number).or_default();
+            let all = window.devices.entry(device.number).or_default();
             all.retain(|one| one.at_s >= from_s);
             all.push(did.clone());
         }
-        let discards = &mut seen.trace.discards;
+        let discards = &mut window.trace.discards;
         for spans in discards.values_mut() {
             spans.forget_before(from_s);
         }
@@ -244,9 +205,10 @@ impl Watcher {
             *known = std::mem::take(known).with(spans);
         }
         let devices = &self.devices;
-        seen.devices
+        window
+            .devices
             .retain(|number, _| devices.iter().any(|one| one.number == *number));
-        seen.sampled = self.sampler.drain();
+        window.sampled = self.sampler.drain();
     }
 
     fn device(&self, device: &Device, did: &Did, piece: &Trace) -> DeviceUpdate {
@@ -257,7 +219,7 @@ impl Watcher {
             &did.work,
             did.flushes,
             did.seconds,
-            (covered_s / did.seconds).clamp(0.0, 1.0),
+            (covered_s / did.seconds.max(1e-6)).clamp(0.0, 1.0),
         );
         if !device.counts {
             update.counts = false;
@@ -275,30 +237,20 @@ impl Watcher {
         update
     }
 
-    /// Where there are no events: the times in discards, as the statistics give them.
-    fn estimated(&self, statistics: &[Did]) -> Trace {
-        let mut trace = Trace::default();
-        for (device, did) in self.devices.iter().zip(statistics) {
-            let spans = by_statistics(std::slice::from_ref(did));
-            trace.discards.insert(device.number, spans);
-        }
-        trace
-    }
-
     /// The senders to the devices that are watched.
-    fn senders(&self, piece: &Trace) -> Vec<SenderUpdate> {
+    fn senders(&self, piece: &Trace) -> Vec<SenderWork> {
         let watched = |one: &SenderWork| {
             let mut devices = self.devices.iter();
             devices.any(|device| device.name == one.device)
         };
-        let all = senders(piece, &self.seen.disks, &self.seen.mounted).into_iter();
-        all.filter(watched).map(sender).collect()
+        let all = senders(piece, &self.window.disks, &self.window.mounted).into_iter();
+        all.filter(watched).collect()
     }
 
     /// The processes that were blocked on the devices that are watched, and those of which it isn't
     /// known where they waited most.
     fn blocked(&self) -> Vec<Blocked> {
-        if !self.seen.sampled.samples.iter().any(Sample::waits) {
+        if !self.window.sampled.samples.iter().any(Sample::waits) {
             return Vec::new();
         }
         let watched = |victim: &Victim| {
@@ -308,7 +260,7 @@ impl Watcher {
             longest.is_some_and(|wait| wait.devices.is_empty())
                 || waits.any(|wait| wait.devices.iter().any(on))
         };
-        let all = join::waits(&self.seen, &Subject::All).into_iter();
+        let all = join::waits(&self.window, &Subject::All).into_iter();
         let mut all: Vec<Blocked> = all
             .filter(|victim| !self.named || watched(victim))
             .filter_map(blocked)
@@ -332,7 +284,7 @@ impl Watcher {
 
     /// The debts of the file systems on the devices that are watched.
     fn debts(&self) -> Vec<Debt> {
-        let disks = &self.seen.disks;
+        let disks = &self.window.disks;
         let watched = |(place, _): &&(Place, Pending)| {
             let mut devices = self.devices.iter();
             !self.named || devices.any(|device| place.devices.contains(&device.number))
@@ -357,7 +309,7 @@ impl Watcher {
 
     fn missing(&self) -> Vec<Missing> {
         let mut all = self.missing.clone();
-        if self.seen.sampled.without_stacks {
+        if self.window.sampled.without_stacks {
             all.push(Missing::stacks());
         }
         if self.devices.is_empty() {
@@ -376,20 +328,6 @@ impl Watcher {
             ),
         }));
         all
-    }
-}
-
-fn sender(work: SenderWork) -> SenderUpdate {
-    SenderUpdate {
-        device: work.device,
-        reason: work.reason,
-        program: work.program,
-        pid: work.pid,
-        discards: work.discards,
-        bytes: work.bytes,
-        mean_ms: work.mean_ms,
-        in_drive_s: work.in_drive_s,
-        deletion: work.deletion,
     }
 }
 

@@ -5,7 +5,7 @@ use linux::SysRoot;
 use super::frames::Reason;
 use super::report::{Deletion, SenderWork, Verdict, Why};
 use super::sentence::culprit;
-use crate::inspect::{Asked, Now, Options, inspect};
+use crate::inspect::{Now, Options, Scope, inspect};
 
 /// Findings of an inspection that make discards slow where they are.
 const FINDINGS: [&str; 8] = [
@@ -107,7 +107,7 @@ fn findings(sys: &SysRoot, at: &str, privileged: bool) -> Vec<String> {
         proof: None,
         if_deleted: Vec::new(),
     };
-    let Ok(found) = inspect(sys, &Asked::Path(at.into()), &options) else {
+    let Ok(found) = inspect(sys, &Scope::Path(at.into()), &options) else {
         return Vec::new();
     };
     let matter = found

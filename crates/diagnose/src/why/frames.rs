@@ -1,12 +1,17 @@
 //! The meaning of kernel stacks: where a thread waits, and why the kernel sends a discard.
 //!
-//! Each table lists functions of the kernel, read in Linux 5.10 to 6.18. A stack belongs to the
+//! Each table (`frames/*.txt`) lists functions of the kernel, read in Linux 5.10 to 6.18. A stack belongs to the
 //! first row with a function that it holds. The rows go from the special to the general, because
 //! every wait ends in the same few functions.
 
 mod reasons;
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 use record::waits::Cause;
+use serde::de::IntoDeserializer;
+use serde::de::value::StrDeserializer;
 use serde::{Deserialize, Serialize};
 
 pub use reasons::{Reason, reason};
@@ -53,183 +58,31 @@ pub enum Place {
     Running,
 }
 
-/// Functions that tell a place, the special before the general.
-const PLACES: &[(Place, &[&str])] = &[
-    (
-        Place::OwnDiscard,
-        &[
-            "blkdev_issue_discard",
-            "__blkdev_issue_discard",
-            "blk_ioctl_discard",
-            "blkdev_issue_secure_erase",
-            "xfs_ioc_trim",
-            "discard_swap_cluster",
-            "issue_discard_thread",
-        ],
-    ),
-    (
-        Place::Frozen,
-        &["percpu_rwsem_wait", "__sb_start_write", "vfs_write_frozen"],
-    ),
-    (
-        Place::Flush,
-        &[
-            "blkdev_issue_flush",
-            "barrier_all_devices",
-            "wait_dev_flush",
-            "f2fs_issue_flush",
-        ],
-    ),
-    (
-        Place::ExtentBusy,
-        &["xfs_extent_busy_flush", "xfs_extent_busy_wait_all"],
-    ),
-    (
-        Place::Queue,
-        &[
-            "blk_mq_get_tag",
-            "wbt_wait",
-            "rq_qos_wait",
-            "__bio_queue_enter",
-            "blk_queue_enter",
-        ],
-    ),
-    (
-        Place::Throttled,
-        &["balance_dirty_pages", "io_schedule_timeout_dirty"],
-    ),
-    (
-        Place::Journal,
-        &[
-            "jbd2_log_wait_commit",
-            "wait_transaction_locked",
-            "__jbd2_log_wait_for_space",
-            "add_transaction_credits",
-            "do_get_write_access",
-            "jbd2_journal_commit_transaction",
-            "jbd2_complete_transaction",
-            "start_this_handle",
-        ],
-    ),
-    (
-        Place::LogForce,
-        &[
-            "xlog_wait",
-            "xlog_wait_on_iclog",
-            "xfs_log_force",
-            "xfs_log_force_seq",
-            "xlog_cil_force_seq",
-            "xlog_grant_head_wait",
-            "xfs_ail_push_all_sync",
-        ],
-    ),
-    (
-        Place::Quotas,
-        &[
-            "btrfs_qgroup_account_extents",
-            "btrfs_qgroup_account_extent",
-            "btrfs_qgroup_trace_subtree",
-            "btrfs_qgroup_trace_subtree_after_cow",
-            "btrfs_qgroup_trace_extent_post",
-            "btrfs_find_all_roots",
-            "btrfs_qgroup_rescan_worker",
-            "qgroup_rescan_leaf",
-            "btrfs_qgroup_wait_for_completion",
-        ],
-    ),
-    (
-        Place::Cleaner,
-        &[
-            "btrfs_clean_one_deleted_snapshot",
-            "btrfs_drop_snapshot",
-            "cleaner_kthread",
-            "walk_down_tree",
-        ],
-    ),
-    (
-        Place::Commit,
-        &[
-            "btrfs_commit_transaction",
-            "btrfs_wait_for_commit",
-            "wait_current_trans",
-            "btrfs_sync_log",
-            "btrfs_wait_ordered_range",
-            "btrfs_start_ordered_extent",
-            "btrfs_sync_file",
-            "f2fs_write_checkpoint",
-            "f2fs_issue_checkpoint",
-        ],
-    ),
-    (
-        Place::Writeback,
-        &[
-            "folio_wait_writeback",
-            "wait_on_page_writeback",
-            "wb_wait_for_completion",
-            "__filemap_fdatawait_range",
-            "filemap_fdatawait_range",
-            "sync_inodes_sb",
-        ],
-    ),
-    (
-        Place::Server,
-        &[
-            "request_wait_answer",
-            "__fuse_simple_request",
-            "rpc_wait_bit_killable",
-        ],
-    ),
-    (
-        Place::Io,
-        &[
-            "io_schedule",
-            "blk_io_schedule",
-            "submit_bio_wait",
-            "folio_wait_bit_common",
-            "wait_on_page_bit_common",
-            "__iomap_dio_rw",
-            "iomap_dio_rw",
-            "__blkdev_direct_IO",
-            "__blkdev_direct_IO_simple",
-            "dio_await_completion",
-            "__wait_on_buffer",
-            "bit_wait_io",
-            "xfs_buf_iowait",
-            "read_extent_buffer_pages",
-            "read_events",
-            "io_cqring_wait",
-            "do_io_getevents",
-        ],
-    ),
-    (
-        Place::Worker,
-        &[
-            "flush_workqueue",
-            "__flush_workqueue",
-            "__flush_work",
-            "xfs_inodegc_flush",
-        ],
-    ),
-    (
-        Place::Lock,
-        &[
-            "rwsem_down_read_slowpath",
-            "rwsem_down_write_slowpath",
-            "down_read",
-            "down_write",
-            "__mutex_lock",
-            "mutex_lock",
-            "__down_common",
-            "inode_dio_wait",
-            "__inode_dio_wait",
-            "flock_lock_inode_wait",
-            "locks_lock_inode_wait",
-            "fcntl_setlk",
-            "posix_lock_inode_wait",
-            "wait_on_inode",
-        ],
-    ),
-];
+/// Kernel functions, each with the number of its row and the row's word.
+type Table<T> = HashMap<&'static str, (usize, T)>;
+
+/// Places by function.
+static PLACES: LazyLock<Table<Place>> = LazyLock::new(|| table(include_str!("frames/places.txt")));
+
+/// Reads a table: each row is a word with a colon and functions.
+fn table<T: Copy + Deserialize<'static>>(text: &'static str) -> Table<T> {
+    let (mut found, mut row) = (HashMap::new(), None);
+    for (number, word) in text.split_whitespace().enumerate() {
+        if let Some(name) = word.strip_suffix(':') {
+            let name: StrDeserializer<'_, serde::de::value::Error> = name.into_deserializer();
+            row = T::deserialize(name).ok().map(|word| (number, word));
+        } else if let Some(row) = row {
+            found.entry(word).or_insert(row);
+        }
+    }
+    found
+}
+
+/// The word of the first row that has a function of a stack.
+fn first<'a, T: Copy>(table: &Table<T>, stack: impl IntoIterator<Item = &'a str>) -> Option<T> {
+    let found = stack.into_iter().filter_map(|frame| table.get(base(frame)));
+    found.min_by_key(|one| one.0).map(|one| one.1)
+}
 
 /// Where a thread waits whose stack, the innermost function first, is this.
 pub fn place<'a>(stack: impl IntoIterator<Item = &'a str> + Clone) -> Place {
@@ -238,19 +91,11 @@ pub fn place<'a>(stack: impl IntoIterator<Item = &'a str> + Clone) -> Place {
     if frames.next() == Some("submit_bio_wait") && frames.next() == Some("blkdev_common_ioctl") {
         return Place::OwnDiscard;
     }
-    let found = PLACES.iter().find(|(_, functions)| {
-        stack
-            .clone()
-            .into_iter()
-            .any(|frame| functions.contains(&base(frame)))
-    });
-    match found {
+    let mut frames = stack.clone().into_iter();
+    match first(&PLACES, stack) {
         // Other users of these locks: control groups and the like.
-        Some((Place::Frozen, _)) if stack.into_iter().any(|frame| frame.starts_with("cgroup_")) => {
-            Place::Lock
-        }
-        Some((place, _)) => *place,
-        None => Place::Sleep,
+        Some(Place::Frozen) if frames.any(|frame| frame.starts_with("cgroup_")) => Place::Lock,
+        found => found.unwrap_or(Place::Sleep),
     }
 }
 
@@ -323,6 +168,8 @@ impl Place {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::*;
 
     /// The stack of the 2013 text.
@@ -336,6 +183,15 @@ mod tests {
         "iterate_supers",
         "sys_sync",
     ];
+
+    #[test]
+    fn every_row_of_the_tables_has_a_word_that_is_known() {
+        let rows = |text: &str| text.split(':').count() - 1;
+        let places: HashSet<usize> = PLACES.values().map(|one| one.0).collect();
+        assert_eq!(places.len(), rows(include_str!("frames/places.txt")));
+        let reasons: HashSet<usize> = reasons::REASONS.values().map(|one| one.0).collect();
+        assert_eq!(reasons.len(), rows(include_str!("frames/reasons.txt")));
+    }
 
     #[test]
     fn the_stack_of_2013_is_a_discard_of_its_own_commit() {

@@ -170,19 +170,9 @@ impl<'a> Causes<'a> {
 
 /// The cause that took the most of what was blocked; of the rest if nothing was.
 fn main_cause(victim: &Victim) -> Option<Cause> {
-    let longest = |blocked: bool| {
-        let all = Cause::ALL
-            .into_iter()
-            .filter(|cause| cause.is_blocked() == blocked);
-        let sums = all.map(|cause| {
-            let waits = victim.waits.iter().filter(|wait| wait.cause == cause);
-            (cause, waits.map(|wait| wait.seconds).sum::<f64>())
-        });
-        sums.max_by(|a, b| a.1.total_cmp(&b.1))
-            .filter(|one| one.1 > 0.0)
-    };
-    let blocked = longest(true).filter(|_| victim.blocked_s >= PART * victim.seconds);
-    blocked.or_else(|| longest(false)).map(|one| one.0)
+    let blocked = victim.longest_cause(Cause::is_blocked);
+    let blocked = blocked.filter(|_| victim.blocked_s >= PART * victim.seconds);
+    blocked.or_else(|| victim.longest_cause(|cause| !cause.is_blocked()))
 }
 
 fn verdict(victim: &Victim) -> Verdict {

@@ -8,11 +8,11 @@ use linux::mounts::DeviceNumber;
 use linux::stats::{Counters, DeviceStats};
 use record::DeviceInterval;
 use serde::{Deserialize, Serialize};
+use storage::counter;
 use storage::disks::{Disks, Place};
 
 use super::follow::{Follower, Server};
 use super::sampler::{Sampled, Sampler};
-use super::spans::Spans;
 use super::trace::Trace;
 use super::tracer::Tracer;
 use super::{Missing, Subject};
@@ -27,7 +27,7 @@ const BUDGET: f64 = 0.01;
 const LEAST: Duration = Duration::from_micros(150);
 
 /// One device's work in a stretch of time.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Did {
     /// The stretch's end, on the monotonic clock in seconds.
     pub at_s: f64,
@@ -83,11 +83,14 @@ pub struct Observer {
 
 /// A device whose statistics are read.
 #[derive(Debug)]
-pub(super) struct Device {
-    pub(super) number: DeviceNumber,
+pub(crate) struct Device {
+    pub(crate) number: DeviceNumber,
+    pub(crate) name: String,
+    /// Whether it keeps counters.
+    pub(crate) counts: bool,
     stats: DeviceStats,
     last: (f64, Counters),
-    /// Its work since it was taken out last.
+    /// Its work since the list was last emptied.
     pub(super) did: Vec<Did>,
 }
 
@@ -102,25 +105,47 @@ impl Device {
         let last = (now_s, stats.read().ok()?);
         Some(Device {
             number,
+            name: name.to_owned(),
+            counts: counter::counts(sys, name),
             stats,
             last,
             did: Vec::new(),
         })
     }
 
-    pub(super) fn read(&mut self, now_s: f64) {
-        // One that was taken away does nothing more.
-        let Ok(counters) = self.stats.read() else {
-            return;
+    /// Opens those that are there and not in a list, and drops those that are gone.
+    pub(crate) fn renew(
+        all: &mut Vec<Device>,
+        sys: &SysRoot,
+        there: Vec<(DeviceNumber, String)>,
+        now_s: f64,
+    ) {
+        let is = |device: &Device, (number, name): &(DeviceNumber, String)| {
+            device.number == *number && device.name == *name
         };
-        let (last_s, last) = self.last;
-        self.did.push(Did {
+        all.retain(|device| there.iter().any(|one| is(device, one)));
+        for one in &there {
+            if !all.iter().any(|device| is(device, one)) {
+                all.extend(Device::open(sys, one.0, &one.1, now_s));
+            }
+        }
+    }
+
+    /// The work since the last call; `None` if the device is gone.
+    pub(crate) fn since_last(&mut self, now_s: f64) -> Option<Did> {
+        let counters = self.stats.read().ok()?;
+        let (last_s, last) = std::mem::replace(&mut self.last, (now_s, counters));
+        Some(Did {
             at_s: now_s,
             seconds: now_s - last_s,
             work: counters.since(&last),
             flushes: counters.flushes_since(&last),
-        });
-        self.last = (now_s, counters);
+        })
+    }
+
+    pub(super) fn read(&mut self, now_s: f64) {
+        let did = self.since_last(now_s);
+        self.did.extend(did);
     }
 }
 
@@ -131,10 +156,8 @@ impl Observer {
         let mut missing = Vec::new();
         let now_s = monotonic_s();
         let tracer = Tracer::begin(now_s).map_err(|lack| missing.push(lack)).ok();
-        let devices = disks.with_discard(&sys).into_iter();
-        let devices: Vec<Device> = devices
-            .filter_map(|(number, name)| Device::open(&sys, number, &name, now_s))
-            .collect();
+        let mut devices = Vec::new();
+        Device::renew(&mut devices, &sys, disks.with_discard(&sys), now_s);
         if devices.is_empty() {
             missing.push(Missing {
                 what: "the devices' statistics".to_owned(),
@@ -203,15 +226,11 @@ impl Observer {
     fn finish(mut self, sampled: Sampled) -> Observation {
         self.read_devices();
         let to_s = monotonic_s();
-        let mut trace = Trace::default();
-        match self.tracer {
-            Some(tracer) => trace = tracer.finish(to_s, &self.disks),
-            None => {
-                let devices = self.devices.iter();
-                let discards = devices.map(|one| (one.number, by_statistics(&one.did)));
-                trace.discards = discards.collect();
-            }
-        }
+        let devices = self.devices.iter();
+        let trace = match self.tracer {
+            Some(tracer) => tracer.finish(to_s, &self.disks),
+            None => Trace::by_statistics(devices.map(|one| (one.number, &one.did[..]))),
+        };
         if sampled.without_stacks {
             self.missing.push(Missing::stacks());
         }
@@ -237,17 +256,6 @@ impl Observer {
             missing: self.missing,
         }
     }
-}
-
-/// Where no events are to be had: the share of each stretch that its discards took.
-pub(crate) fn by_statistics(all: &[Did]) -> Spans {
-    let mut spans = Spans::default();
-    for did in all.iter().filter(|did| did.work.discards > 0) {
-        let busy_s = (did.work.discard_ms as f64 / 1e3).min(did.seconds);
-        spans.add(did.at_s - busy_s, did.at_s);
-    }
-    spans.join();
-    spans
 }
 
 /// The monotonic clock, in seconds: that of the events.

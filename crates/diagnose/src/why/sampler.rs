@@ -35,7 +35,7 @@ const RARELY: u32 = 8;
 
 /// The states of so many threads at most are held open: half of the descriptors that a process
 /// usually has.
-const MOST_HELD: usize = 500;
+const MOST_OPEN: usize = 500;
 
 /// One look at one thread.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -75,7 +75,7 @@ impl Sample {
 
 /// A thread that was looked at.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Looked {
+pub struct SampledThread {
     /// Its numbers.
     pub thread: Thread,
     /// Its name.
@@ -90,7 +90,7 @@ pub struct Sampled {
     /// The looks, in order of time.
     pub samples: Vec<Sample>,
     /// The threads.
-    pub threads: Vec<Looked>,
+    pub threads: Vec<SampledThread>,
     /// Stacks, each once; the first is the empty one.
     pub stacks: Vec<Vec<String>>,
     /// File systems and devices that threads waited for.
@@ -105,7 +105,7 @@ pub struct Sampled {
 
 #[derive(Debug)]
 struct Known {
-    looked: Looked,
+    looked: SampledThread,
     /// Its place in [`Sampled::threads`], once a look since the last drain is kept.
     index: Option<usize>,
     /// Its state, held open.
@@ -124,7 +124,7 @@ pub struct Sampler {
     disks: Disks,
     known: HashMap<Thread, Known>,
     /// How many of them have their state held open.
-    held: usize,
+    open: usize,
     /// The order in which threads are looked at, and where the next turn begins.
     order: Vec<Thread>,
     next: usize,
@@ -164,7 +164,7 @@ impl Sampler {
             subject,
             disks,
             known: HashMap::new(),
-            held: 0,
+            open: 0,
             order: Vec::new(),
             next: 0,
             listing: Listing::default(),
@@ -275,25 +275,19 @@ impl Sampler {
         let Some(threads) = self.listing.renew(&self.subject, self.light, &is_kernel) else {
             return;
         };
-        let there: HashSet<Thread> = threads.iter().copied().collect();
-        self.asleep.retain(|thread| there.contains(thread));
-        self.kernel.retain(|thread| there.contains(thread));
-        self.known.retain(|thread, _| there.contains(thread));
-        self.waiting.retain(|thread, _| there.contains(thread));
-        self.named.retain(|thread, _| there.contains(thread));
-        self.held = self.known.values().filter(|one| one.stat.is_some()).count();
+        self.forget_others(&threads);
         for thread in &threads {
             if !self.known.contains_key(thread) && !self.kernel.contains(thread) {
-                self.meet(*thread, now_s);
+                self.add_thread(*thread, now_s);
             }
         }
         self.order = threads;
         self.order.retain(|thread| self.known.contains_key(thread));
-        self.listing.took(clock.spent());
+        self.listing.set_duration(clock.spent());
     }
 
     /// A thread that is new.
-    fn meet(&mut self, thread: Thread, now_s: f64) {
+    fn add_thread(&mut self, thread: Thread, now_s: f64) {
         let Some(file) = thread.stat_file() else {
             return;
         };
@@ -303,18 +297,18 @@ impl Sampler {
             return;
         }
         let known = Known {
-            looked: Looked {
+            looked: SampledThread {
                 thread,
                 comm: stat.comm,
                 kernel: stat.kernel,
             },
             index: None,
-            stat: (self.held < self.listing.most_held()).then_some(file),
+            stat: (self.open < self.listing.most_open()).then_some(file),
             looked_s: now_s,
             queued: false,
             looks: 0,
         };
-        self.held += usize::from(known.stat.is_some());
+        self.open += usize::from(known.stat.is_some());
         self.known.insert(thread, known);
     }
 
@@ -348,7 +342,7 @@ impl Sampler {
         let Some(stat) = stat else {
             // It has ended; the next list is without it.
             self.known.remove(&thread);
-            self.goes_on(thread);
+            self.end_wait(thread);
             self.listing.forget(thread.pid);
             return false;
         };
@@ -368,7 +362,7 @@ impl Sampler {
         let blocked = stat.state == State::Blocked;
         let was_asleep = self.asleep.remove(&thread);
         if stat.state == State::Other || stat.state == State::Sleeping && kernel {
-            self.goes_on(thread);
+            self.end_wait(thread);
             return false;
         }
         let mut sample = Sample {
@@ -413,14 +407,14 @@ impl Sampler {
         if sample.waits() {
             self.waiting.entry(thread).or_insert(now_s);
         } else {
-            self.goes_on(thread);
+            self.end_wait(thread);
         }
         self.found.samples.push(sample);
         blocked
     }
 
     /// A thread does not wait, or has ended.
-    fn goes_on(&mut self, thread: Thread) {
+    fn end_wait(&mut self, thread: Thread) {
         self.waiting.remove(&thread);
         self.named.remove(&thread);
     }
@@ -547,7 +541,7 @@ mod tests {
             child.wait().unwrap();
         }
         // No new list is due for that long: each of them is looked for.
-        sampler.listing.took(Duration::from_secs(1));
+        sampler.listing.set_duration(Duration::from_secs(1));
         sampler.turn(0.1, Duration::from_secs(1));
         let knows = |pid: u32| sampler.known.keys().any(|thread| thread.pid == pid);
         assert!(!all.iter().any(|child| knows(child.id())), "{sampler:?}");

@@ -31,14 +31,7 @@ pub(crate) fn senders(trace: &Trace, disks: &Disks, mounted: &[Place]) -> Vec<Se
         let deletion = deletion(trace, sender, reason, identity.as_ref());
         let program = (is_programs(reason) && !is_worker(&sender.comm)).then_some(sender.pid);
         let key = (sender.device, reason, identity, program);
-        if let Some(index) = keys.iter().position(|one| *one == key) {
-            let one = &mut found[index];
-            add(one, sender);
-            one.deletion = larger(one.deletion.take(), deletion);
-            continue;
-        }
-        keys.push(key);
-        found.push(SenderWork {
+        let work = SenderWork {
             device: disks.name(sender.device),
             reason,
             program: sender.comm.clone(),
@@ -50,7 +43,18 @@ pub(crate) fn senders(trace: &Trace, disks: &Disks, mounted: &[Place]) -> Vec<Se
             longest_ms: sender.longest_s * 1e3,
             in_drive_s: sender.in_drive_s,
             deletion,
-        });
+        };
+        match keys.iter().position(|one| *one == key) {
+            Some(index) => {
+                let known = &mut found[index];
+                known.add(&work);
+                known.deletion = larger(known.deletion.take(), work.deletion);
+            }
+            None => {
+                keys.push(key);
+                found.push(work);
+            }
+        }
     }
     found.sort_by(|a, b| b.in_drive_s.total_cmp(&a.in_drive_s));
     found
@@ -107,24 +111,25 @@ pub(crate) fn is_programs(reason: Reason) -> bool {
     )
 }
 
-fn add(to: &mut SenderWork, sender: &Sender) {
-    let discards = to.discards + sender.discards;
-    let mean = sender.in_drive_s * 1e3 / sender.completed.max(1) as f64;
-    to.mean_ms = match to.mean_ms {
-        Some(own) => {
-            let share = sender.discards as f64 / discards.max(1) as f64;
-            Some(own * (1.0 - share) + mean * share)
-        }
-        None => (sender.completed > 0).then_some(mean),
-    };
-    to.discards = discards;
-    to.bytes += sender.bytes;
-    to.in_drive_s += sender.in_drive_s;
-    to.longest_ms = to.longest_ms.max(sender.longest_s * 1e3);
-    if to.pid != Some(sender.pid) {
-        to.pid = None;
-        if is_worker(&to.program) {
-            to.program = WORKERS.to_owned();
+impl SenderWork {
+    /// Adds the work of another sender, or of a later time.
+    pub(crate) fn add(&mut self, other: &SenderWork) {
+        let discards = self.discards + other.discards;
+        self.mean_ms = match (self.mean_ms, other.mean_ms) {
+            (Some(a), Some(b)) if discards > 0 => {
+                Some((a * self.discards as f64 + b * other.discards as f64) / discards as f64)
+            }
+            (a, b) => a.or(b),
+        };
+        self.discards = discards;
+        self.bytes += other.bytes;
+        self.in_drive_s += other.in_drive_s;
+        self.longest_ms = self.longest_ms.max(other.longest_ms);
+        if self.pid != other.pid {
+            self.pid = None;
+            if is_worker(&self.program) {
+                self.program = WORKERS.to_owned();
+            }
         }
     }
 }

@@ -83,7 +83,7 @@ fn who(why: &Why, victim: &Victim) -> String {
 
 /// `Who waited … of … in fsync: … sent 165 discards of 42 ms each to sda.`
 fn blamed(why: &Why, victim: &Victim, seconds: f64) -> String {
-    let own = sum(victim, |cause| cause == Cause::InDiscards) >= seconds / 2.0;
+    let own = victim.seconds_of(Cause::InDiscards) >= seconds / 2.0;
     let mut text = format!(
         "{} waited {} of {}",
         who(why, victim),
@@ -136,7 +136,7 @@ fn is_layers(sender: &SenderWork) -> bool {
 /// The sender that is to blame for a victim's waits. `None` where the waits may be at one of
 /// several devices that discard, and nothing says at which.
 pub(super) fn culprit<'a>(why: &'a Why, victim: &Victim) -> Option<&'a SenderWork> {
-    let own = sum(victim, |cause| cause == Cause::InDiscards) >= victim.discards_s / 2.0;
+    let own = victim.seconds_of(Cause::InDiscards) >= victim.discards_s / 2.0;
     let suspects = suspects(why, victim);
     if !own && suspects.len() > 1 {
         return None;
@@ -235,7 +235,7 @@ fn without(why: &Why) -> String {
 /// The other waits in a sentence.
 fn rest(victim: &Victim) -> String {
     let others = victim.blocked_s - victim.discards_s;
-    let cause = most(victim, |cause| cause.is_blocked() && !cause.is_discards());
+    let cause = victim.longest_cause(|cause| cause.is_blocked() && !cause.is_discards());
     format!(
         "It waited {} for other things, most of it for {}.",
         show::seconds(others),
@@ -245,7 +245,7 @@ fn rest(victim: &Victim) -> String {
 
 fn not_trim(why: &Why, victim: &Victim) -> String {
     let cause = why.main_cause.unwrap_or(Cause::Sleep);
-    let seconds = sum(victim, |one| one == cause);
+    let seconds = victim.seconds_of(cause);
     let call = victim.waits.iter().find(|wait| wait.cause == cause);
     let call = call
         .and_then(|wait| wait.call)
@@ -306,17 +306,20 @@ fn own_devices(victim: &Victim) -> Option<Vec<&str>> {
     (!devices.is_empty()).then_some(devices)
 }
 
-fn sum(victim: &Victim, of: impl Fn(Cause) -> bool) -> f64 {
-    let waits = victim.waits.iter().filter(|wait| of(wait.cause));
-    waits.map(|wait| wait.seconds).sum()
-}
+impl Victim {
+    /// The time of a cause, in seconds.
+    fn seconds_of(&self, cause: Cause) -> f64 {
+        let waits = self.waits.iter().filter(|wait| wait.cause == cause);
+        waits.map(|wait| wait.seconds).sum()
+    }
 
-/// The cause among some that took most.
-fn most(victim: &Victim, of: impl Fn(Cause) -> bool) -> Option<Cause> {
-    let all = Cause::ALL.into_iter().filter(|cause| of(*cause));
-    let sums = all.map(|cause| (cause, sum(victim, |one| one == cause)));
-    let most = sums.max_by(|a, b| a.1.total_cmp(&b.1))?;
-    (most.1 > 0.0).then_some(most.0)
+    /// The cause among some that took most.
+    pub(super) fn longest_cause(&self, of: impl Fn(Cause) -> bool) -> Option<Cause> {
+        let all = Cause::ALL.into_iter().filter(|cause| of(*cause));
+        let sums = all.map(|cause| (cause, self.seconds_of(cause)));
+        let most = sums.max_by(|a, b| a.1.total_cmp(&b.1))?;
+        (most.1 > 0.0).then_some(most.0)
+    }
 }
 
 /// The call in which it waited longest for discards.

@@ -3,17 +3,7 @@
 use units as show;
 
 use super::report::{Cause, Second, SenderWork, Victim, Wait, Why};
-
-/// How it looks.
-#[derive(Debug, Clone, Copy)]
-pub struct Look {
-    /// Columns of the terminal.
-    pub width: usize,
-    /// Whether it shows more than ASCII.
-    pub unicode: bool,
-    /// Whether it shows colours.
-    pub colour: bool,
-}
+use crate::{Look, wrapped};
 
 /// Rows of a table of waits, of senders and of other victims.
 const ROWS: usize = 6;
@@ -26,7 +16,8 @@ const BARS: usize = 60;
 
 /// The whole report: the sentence first, the evidence below.
 pub fn page(why: &Why, look: Look) -> String {
-    let mut page = wrap(&why.sentence, look.width.min(100), "");
+    let width = look.width.min(100);
+    let mut page = wrapped(&why.sentence, width, "", "");
     if let Some(victim) = why.victims.first() {
         page += "\n";
         page += &waits(victim);
@@ -35,16 +26,17 @@ pub fn page(why: &Why, look: Look) -> String {
     page += &senders(&why.senders);
     page += &devices(why);
     page += &others(why);
-    for (index, line) in why.advice.iter().enumerate() {
-        let head = if index == 0 { "\nWhat helps\n" } else { "" };
-        page += head;
-        page += &wrap(line, look.width.min(100), "  ");
-    }
-    for (index, missing) in why.missing.iter().enumerate() {
-        let head = if index == 0 { "\nNot found out\n" } else { "" };
-        page += head;
-        let line = format!("{}: {}", missing.what, missing.why);
-        page += &wrap(&line, look.width.min(100), "  ");
+    let missing = why.missing.iter();
+    let missing = missing.map(|one| format!("{}: {}", one.what, one.why));
+    let parts = [
+        ("What helps", why.advice.clone()),
+        ("Not found out", missing.collect()),
+    ];
+    for (head, lines) in parts.iter().filter(|part| !part.1.is_empty()) {
+        page += &format!("\n{head}\n");
+        for line in lines {
+            page += &wrapped(line, width, "  ", "    ");
+        }
     }
     page += &footer(why);
     // Frames, names and reasons may come from a recording of another machine.
@@ -242,28 +234,6 @@ fn footer(why: &Why) -> String {
         text += &format!("; {} lost", show::counted(sampling.lost_events, "event"));
     }
     text + "\n"
-}
-
-/// Breaks a text at spaces.
-fn wrap(text: &str, width: usize, indent: &str) -> String {
-    let mut lines = String::new();
-    let mut line = indent.to_owned();
-    for word in text.split(' ') {
-        let longer = line.chars().count() + 1 + word.chars().count();
-        if line.len() > indent.len() && longer > width.max(40) {
-            lines += line.trim_end();
-            lines += "\n";
-            line = format!("{indent}  ");
-            if indent.is_empty() {
-                line.clear();
-            }
-        }
-        if !line.is_empty() && !line.ends_with(' ') {
-            line.push(' ');
-        }
-        line += word;
-    }
-    lines + line.trim_end() + "\n"
 }
 
 fn ascii(text: &str) -> String {

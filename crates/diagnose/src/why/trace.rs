@@ -11,6 +11,7 @@ use storage::deletions::{DeletionEvent, Freed};
 use storage::disks::Disks;
 
 use super::frames::{Reason, reason};
+use super::observe::Did;
 use super::spans::Spans;
 pub use sender::{Deleter, Sender};
 
@@ -61,8 +62,6 @@ pub struct Trace {
     pub deleters: Vec<Deleter>,
     /// When discards were in flight, by whole device.
     pub discards: HashMap<DeviceNumber, Spans>,
-    /// When flushes were in flight, by whole device.
-    pub flushes: HashMap<DeviceNumber, Spans>,
     /// When a thread's own discards were queued or in flight, where that is asked for
     /// ([`Trace::by_thread`]).
     pub own: HashMap<u32, Spans>,
@@ -75,7 +74,6 @@ pub struct Trace {
     open: BTreeMap<(DeviceNumber, u64), Open>,
     /// When the last discard completed, by device.
     completed_s: HashMap<DeviceNumber, f64>,
-    flushing: BTreeMap<DeviceNumber, Vec<f64>>,
     stack: Option<(u32, Vec<String>)>,
     /// The last discard of each thread, which waits for its stack.
     unexplained: HashMap<u32, Unexplained>,
@@ -84,12 +82,12 @@ pub struct Trace {
     by_thread: bool,
 }
 
-/// Each device's discards and flushes by these.
+/// Each device's discards by these.
 pub const EVENTS: [&str; 3] = ["block_bio_queue", "block_rq_issue", "block_rq_complete"];
 
-/// The kernel passes on discards and flushes alone. A glob that begins with `*` would also match
-/// what an earlier event has left in the field.
-pub const FILTER: &str = "rwbs ~ \"D*\" || rwbs ~ \"F*\"";
+/// The kernel passes on discards alone. A glob that begins with `*` would also match what an earlier
+/// event has left in the field.
+pub const FILTER: &str = "rwbs ~ \"D*\"";
 
 /// The trigger by which each discard comes with the stack that sent it.
 pub const STACKS: &str = "stacktrace if rwbs ~ \"D*\"";
@@ -104,8 +102,24 @@ impl Trace {
         }
     }
 
+    /// A trace where no events are to be had: the share of each stretch that its discards took.
+    pub(crate) fn by_statistics<'a>(
+        all: impl IntoIterator<Item = (DeviceNumber, &'a [Did])>,
+    ) -> Trace {
+        let mut trace = Trace::default();
+        for (number, all) in all {
+            let spans = trace.discards.entry(number).or_default();
+            for did in all.iter().filter(|did| did.work.discards > 0) {
+                let busy_s = (did.work.discard_ms as f64 / 1e3).min(did.seconds);
+                spans.add(did.at_s - busy_s, did.at_s);
+            }
+            spans.join();
+        }
+        trace
+    }
+
     /// Takes a line of the trace.
-    pub fn take(&mut self, line: &str, disks: &Disks) {
+    pub fn add_line(&mut self, line: &str, disks: &Disks) {
         let line = parse(line);
         if let Line::Frame(frame) = line {
             if let Some((_, frames)) = &mut self.stack {
@@ -155,12 +169,7 @@ impl Trace {
                     .add(issued_s, now_s);
             }
         }
-        for (device, began) in std::mem::take(&mut self.flushing) {
-            let spans = self.flushes.entry(device).or_default();
-            began.into_iter().for_each(|began| spans.add(began, now_s));
-        }
-        let all = self.discards.values_mut().chain(self.flushes.values_mut());
-        all.for_each(Spans::join);
+        self.discards.values_mut().for_each(Spans::join);
     }
 
     /// Takes out the senders' work and the times since the last call. Requests in flight count as
@@ -173,7 +182,6 @@ impl Trace {
             senders: self.senders.clone(),
             lost: std::mem::take(&mut self.lost),
             discards: std::mem::take(&mut self.discards),
-            flushes: std::mem::take(&mut self.flushes),
             own: std::mem::take(&mut self.own),
             stacks: self.stacks,
             ..Trace::default()
@@ -197,12 +205,7 @@ impl Trace {
                 out.own.entry(thread).or_default().add(queued_s, now_s);
             }
         }
-        for (device, began) in &self.flushing {
-            let spans = out.flushes.entry(*device).or_default();
-            began.iter().for_each(|began| spans.add(*began, now_s));
-        }
-        let all = out.discards.values_mut().chain(out.flushes.values_mut());
-        let all = all.chain(out.own.values_mut());
+        let all = out.discards.values_mut().chain(out.own.values_mut());
         all.for_each(Spans::join);
         self.forget_idle();
         out
@@ -228,14 +231,9 @@ impl Trace {
                 None => self.deleters.push(deleter.clone()),
             }
         }
-        for (to, from) in [
-            (&mut self.discards, &later.discards),
-            (&mut self.flushes, &later.flushes),
-        ] {
-            for (device, spans) in from {
-                let known = to.entry(*device).or_default();
-                *known = std::mem::take(known).with(spans);
-            }
+        for (device, spans) in &later.discards {
+            let known = self.discards.entry(*device).or_default();
+            *known = std::mem::take(known).with(spans);
         }
         self.lost += later.lost;
     }
@@ -274,9 +272,9 @@ impl Trace {
         let Some(request) = Request::parse(entry.fields, disks) else {
             return;
         };
-        match (entry.event, request.discard) {
-            ("block_bio_queue", true) => self.queued(entry, request),
-            ("block_rq_issue", true) => {
+        match entry.event {
+            "block_bio_queue" => self.queued(entry, request),
+            "block_rq_issue" => {
                 let place = (request.device, request.sector);
                 if !self.open.contains_key(&place) {
                     self.settle_all(entry.at_s);
@@ -294,20 +292,7 @@ impl Trace {
                 // A request that the driver gave back is issued again.
                 open.issued_s.get_or_insert(entry.at_s);
             }
-            ("block_rq_complete", true) => self.completed(entry.at_s, request),
-            ("block_rq_issue", false) => {
-                self.flushing
-                    .entry(request.device)
-                    .or_default()
-                    .push(entry.at_s);
-            }
-            ("block_rq_complete", false) => {
-                let began = self.flushing.get_mut(&request.device).and_then(Vec::pop);
-                if let Some(began) = began {
-                    let spans = self.flushes.entry(request.device).or_default();
-                    spans.add(began, entry.at_s);
-                }
-            }
+            "block_rq_complete" => self.completed(entry.at_s, request),
             _ => {}
         }
     }
@@ -474,14 +459,13 @@ fn learns(pid: u32, comm: &str) -> u32 {
     if is_worker(comm) { 0 } else { pid }
 }
 
-/// A discard or a flush.
+/// A discard.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Request {
     /// The whole device.
     device: DeviceNumber,
     /// The device as the event names it.
     on: DeviceNumber,
-    discard: bool,
     sector: u64,
     bytes: u64,
 }
@@ -496,19 +480,15 @@ impl Request {
             major: major.parse().ok()?,
             minor: minor.parse().ok()?,
         };
-        let discard = match words.next()?.as_bytes() {
-            [b'D', ..] => true,
-            // A flush of its own, not one that goes before a write.
-            [b'F', b'F', ..] => false,
-            _ => return None,
-        };
+        if !words.next()?.starts_with('D') {
+            return None;
+        }
         let words: Vec<&str> = words.collect();
         let plus = words.iter().position(|word| *word == "+")?;
         let sectors: u64 = words.get(plus + 1)?.parse().ok()?;
         Some(Request {
             device: disks.whole(device),
             on: device,
-            discard,
             sector: words.get(plus.checked_sub(1)?)?.parse().ok()?,
             bytes: sectors * 512,
         })

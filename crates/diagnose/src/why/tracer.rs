@@ -39,7 +39,7 @@ pub struct Tracer {
 }
 
 impl Tracer {
-    /// Begins to trace discards, flushes and deletions.
+    /// Begins to trace discards and deletions.
     ///
     /// # Errors
     /// Without root, and where the kernel has no tracefs to offer: the facts that are missing then.
@@ -48,7 +48,7 @@ impl Tracer {
         Ok(Tracer::of(instance, Trace::default(), now_s))
     }
 
-    /// Begins to trace discards and flushes, and for each thread when its own discards were in
+    /// Begins to trace discards, and for each thread when its own discards were in
     /// flight: for [`Tracer::drain`].
     ///
     /// # Errors
@@ -87,7 +87,7 @@ impl Tracer {
     pub fn read(&mut self, now_s: f64, disks: &Disks) {
         let before_s = self.spare.map(|_| cpu_s());
         let trace = &mut self.trace;
-        let _ = self.instance.read(&mut |line| trace.take(line, disks));
+        let _ = self.instance.read(&mut |line| trace.add_line(line, disks));
         trace.name(&linux::tasks::name_of_process);
         if now_s - self.second.0 >= 1.0 {
             self.second = (now_s, self.trace.stacks);
@@ -136,7 +136,7 @@ impl Tracer {
     }
 }
 
-/// An instance with the events of discards and flushes, and of deletions where they are asked for.
+/// An instance with the events of discards, and of deletions where they are asked for.
 fn instance(deletions: bool) -> Result<Instance, Missing> {
     let made = || -> Result<Instance, TraceError> {
         let instance = Instance::create(Tracefs::find()?, BUFFER_KIB)?;

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use diagnose::inspect::{Asked, Now as Present, Options, inspect};
+use diagnose::inspect::{Now as Present, Options, Scope, inspect};
 use lab::Launcher;
 use linux::SysRoot;
 
@@ -256,8 +256,8 @@ fn stack(stage: &Stage) -> serde_json::Value {
         if_deleted: Vec::new(),
         card: None,
     };
-    let asked = Asked::Path(stage.mount_point().to_path_buf());
-    match inspect(&SysRoot::host(), &asked, &options) {
+    let scope = Scope::Path(stage.mount_point().to_path_buf());
+    match inspect(&SysRoot::host(), &scope, &options) {
         Ok(found) => serde_json::to_value(found).unwrap_or_default(),
         Err(error) => error.to_string().into(),
     }

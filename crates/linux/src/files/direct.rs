@@ -108,7 +108,7 @@ fn scratch_file(directory: &Path) -> Result<File, Errno> {
 /// The alignment that direct I/O on an open file or block device needs. It comes from the kernel
 /// (`statx`, Linux ≥ 6.1), else from the logical block size of the device below, else it is 4096.
 pub fn direct_alignment(file: &File) -> DirectAlignment {
-    let told = rustix::fs::statx(file.as_fd(), c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN)
+    let reported = rustix::fs::statx(file.as_fd(), c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN)
         .ok()
         .filter(|statx| statx.stx_mask & StatxFlags::DIOALIGN.bits() != 0)
         .map(|statx| DirectAlignment {
@@ -116,8 +116,8 @@ pub fn direct_alignment(file: &File) -> DirectAlignment {
             offset_bytes: statx.stx_dio_offset_align,
         })
         // Zeros mean that there is no direct I/O: any alignment does.
-        .filter(|told| told.memory_bytes.is_power_of_two() && told.offset_bytes.is_power_of_two());
-    told.unwrap_or_else(|| {
+        .filter(|one| one.memory_bytes.is_power_of_two() && one.offset_bytes.is_power_of_two());
+    reported.unwrap_or_else(|| {
         let bytes = logical_block_bytes(file).unwrap_or(SAFE_ALIGNMENT);
         DirectAlignment {
             memory_bytes: bytes,

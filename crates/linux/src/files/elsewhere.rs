@@ -19,7 +19,7 @@ const F_SETSIG: libc::c_int = 10;
 /// Where it is unknown: the file is another user's and the caller lacks `CAP_LEASE`, or the file
 /// system knows no leases.
 pub fn open_elsewhere(file: &File) -> io::Result<bool> {
-    match take(file) {
+    match lease(file) {
         Ok(()) => ask(file, libc::F_SETLEASE, libc::F_UNLCK).map(|()| false),
         Err(error) if error.raw_os_error() == Some(libc::EAGAIN) => Ok(true),
         Err(error) => Err(error),
@@ -27,7 +27,7 @@ pub fn open_elsewhere(file: &File) -> io::Result<bool> {
 }
 
 /// Takes the lease.
-fn take(file: &File) -> io::Result<()> {
+fn lease(file: &File) -> io::Result<()> {
     // Whoever opens it while we have the lease has us told by a signal: by SIGIO, which
     // kills, unless another is chosen. This one is ignored by default.
     ask(file, F_SETSIG, libc::SIGURG)?;
@@ -72,7 +72,7 @@ mod tests {
         let named = tempfile::NamedTempFile::new().unwrap();
         let (_, path) = named.into_parts();
         let file = File::open(&path).unwrap();
-        take(&file).unwrap();
+        lease(&file).unwrap();
         let mut options = File::options();
         let opened = options
             .read(true)

@@ -31,7 +31,7 @@ impl Fiemap {
     }
 
     /// The number of extents that the kernel returned.
-    pub(super) fn told(&self) -> usize {
+    pub(super) fn mapped(&self) -> usize {
         self.mapped_extents as usize
     }
 }

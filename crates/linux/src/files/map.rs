@@ -85,9 +85,9 @@ pub fn extents_within(file: &File, start: u64, end: u64) -> Result<Vec<FileExten
         if result == -1 {
             return Err(FileError::Extents(io::Error::last_os_error()));
         }
-        let told = &request.extents[..request.head.told().min(BATCH)];
+        let extents = &request.extents[..request.head.mapped().min(BATCH)];
         let before = at;
-        for raw in told {
+        for raw in extents {
             let extent = FileExtent {
                 start: raw.logical,
                 length: raw.length,
@@ -102,9 +102,9 @@ pub fn extents_within(file: &File, start: u64, end: u64) -> Result<Vec<FileExten
                 found.push(extent);
             }
         }
-        let last = told.last().is_none_or(|raw| raw.flags & LAST != 0);
+        let last = extents.last().is_none_or(|raw| raw.flags & LAST != 0);
         // A file that changes meanwhile mustn't keep us here.
-        if last || told.len() < BATCH || at == before {
+        if last || extents.len() < BATCH || at == before {
             break;
         }
     }

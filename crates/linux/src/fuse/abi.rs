@@ -119,7 +119,7 @@ pub(super) struct Cqe {
 
 /// `struct io_uring_sqe` of 128 bytes: with 80 bytes for the command of a driver.
 #[repr(C)]
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Sqe {
     opcode: u8,
     flags: u8,
@@ -149,28 +149,6 @@ struct Command {
 }
 
 impl Sqe {
-    const EMPTY: Sqe = Sqe {
-        opcode: 0,
-        flags: 0,
-        ioprio: 0,
-        fd: -1,
-        off: 0,
-        addr: 0,
-        len: 0,
-        op_flags: 0,
-        user_data: 0,
-        buf_index: 0,
-        personality: 0,
-        file_index: 0,
-        command: Command {
-            flags: 0,
-            commit_id: 0,
-            qid: 0,
-            padding: [0; 3],
-        },
-        unused: [0; 7],
-    };
-
     /// Reads `len` bytes from a file that has no place.
     pub(super) fn read(fd: RawFd, into: u64, len: u32, user_data: u64) -> Sqe {
         Sqe {
@@ -180,7 +158,7 @@ impl Sqe {
             addr: into,
             len,
             user_data,
-            ..Sqe::EMPTY
+            ..Sqe::default()
         }
     }
 
@@ -206,7 +184,7 @@ impl Sqe {
                 qid: queue,
                 ..Command::default()
             },
-            ..Sqe::EMPTY
+            ..Sqe::default()
         }
     }
 }

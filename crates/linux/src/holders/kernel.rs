@@ -94,7 +94,7 @@ impl Namespace {
     ///
     /// # Errors
     /// The kernel's.
-    pub(super) fn beside(&self, direction: Direction) -> Result<Option<Namespace>, Errno> {
+    pub(super) fn neighbour(&self, direction: Direction) -> Result<Option<Namespace>, Errno> {
         let request = match direction {
             Direction::Next => libc::NS_MNT_GET_NEXT,
             Direction::Previous => libc::NS_MNT_GET_PREV,

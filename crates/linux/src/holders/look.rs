@@ -25,7 +25,7 @@ const AT_MOST: Duration = Duration::from_secs(1);
 const SHARE: u32 = 20;
 
 /// A file whose mounts are looked for.
-pub(super) struct Sought<'a> {
+pub(super) struct WantedFile<'a> {
     pub(super) id: FileId,
     /// The device of its file system, as lists of mounts show it.
     pub(super) device: DeviceNumber,
@@ -105,12 +105,12 @@ impl Looks {
     ///
     /// # Errors
     /// Why they aren't known.
-    pub(super) fn look(&mut self, sought: &Sought<'_>) -> Result<Found, Unknown> {
+    pub(super) fn look(&mut self, wanted: &WantedFile<'_>) -> Result<Found, Unknown> {
         Inside::run(|inside| {
             let mut look = Look {
                 at_most: (self.at_most + self.began.elapsed() / SHARE).saturating_sub(self.used),
                 inside,
-                sought,
+                wanted,
                 found: Found::default(),
             };
             let found = match self.lists {
@@ -144,7 +144,7 @@ impl Looks {
                     return Err(unknown);
                 }
             }
-            next = namespace.beside(Direction::Next)?;
+            next = namespace.neighbour(Direction::Next)?;
         }
         Ok(())
     }
@@ -211,7 +211,7 @@ impl Looks {
 
 /// The first of all namespaces.
 fn first(mut namespace: Namespace) -> Result<Namespace, Errno> {
-    while let Some(before) = namespace.beside(Direction::Previous)? {
+    while let Some(before) = namespace.neighbour(Direction::Previous)? {
         namespace = before;
     }
     Ok(namespace)
@@ -241,7 +241,7 @@ fn top(namespace: &Namespace) -> Result<u64, Errno> {
 /// One look.
 pub(super) struct Look<'a> {
     pub(super) inside: &'a Inside,
-    pub(super) sought: &'a Sought<'a>,
+    pub(super) wanted: &'a WantedFile<'a>,
     pub(super) found: Found,
     at_most: Duration,
 }
@@ -267,7 +267,7 @@ impl Look<'_> {
         mount: Known,
     ) -> Result<Option<Known>, Unknown> {
         match &mount {
-            Known::Part(device) if *device == self.sought.device => {
+            Known::Part(device) if *device == self.wanted.device => {
                 // Its name may have changed since.
                 let Described {
                     device,
@@ -301,12 +301,12 @@ impl Look<'_> {
     /// Whether a mount may show the file: it shows a part of the same file system, and that has the
     /// file's name or none.
     pub(super) fn may_be_it(&self, mount: &Entry) -> bool {
-        if mount.device != self.sought.device || mount.root == Path::new("/") {
+        if mount.device != self.wanted.device || mount.root == Path::new("/") {
             return false;
         }
         let root = mount.root.as_os_str().as_bytes();
         let name = root.rsplit(|&byte| byte == b'/').next();
-        root.ends_with(DELETED) || name == Some(self.sought.name.as_bytes())
+        root.ends_with(DELETED) || name == Some(self.wanted.name.as_bytes())
     }
 
     /// Looks what a mount shows, from within its namespace. Returns it if that is known.
@@ -324,7 +324,7 @@ impl Look<'_> {
     }
 
     fn root(&mut self, root: FileId, point: &Path) {
-        if root == self.sought.id {
+        if root == self.wanted.id {
             self.found.mounted = Some(point.to_owned());
         }
     }

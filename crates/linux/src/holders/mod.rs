@@ -40,7 +40,7 @@ use units::names::quoted;
 
 use crate::files::open_elsewhere;
 use crate::mounts::{DeviceNumber, Mount};
-use look::{Found, Looks, Sought, Upper};
+use look::{Found, Looks, Upper, WantedFile};
 
 /// Inodes of the first namespaces (Linux, include/uapi/linux/nsfs.h).
 const FIRST_PID_NAMESPACE: u64 = 0xEFFF_FFFC;
@@ -240,7 +240,7 @@ impl Search {
         id: (u64, u64),
     ) -> Result<Found, Unknown> {
         let (device, _) = self.mount(directory)?;
-        self.looks.look(&Sought { id, device, name })
+        self.looks.look(&WantedFile { id, device, name })
     }
 
     /// The device of the mount that a directory is on, and whether it shows all of it.

@@ -16,9 +16,6 @@ use super::look::{Entry, Look};
 use crate::mounts::{self, Mount};
 use crate::tasks;
 
-/// Compares tables of descriptors (include/uapi/linux/kcmp.h).
-const KCMP_FILES: libc::c_int = 2;
-
 /// Namespaces by the numbers that their links show: `mnt:[4026531832]`.
 struct Older<'l, 'a> {
     look: &'l mut Look<'a>,
@@ -45,7 +42,7 @@ pub(super) fn look(look: &mut Look<'_>) -> Result<u64, Unknown> {
             let task = PathBuf::from(format!("{pid}/task/{}", thread.tid));
             older.link(&task.join("ns/mnt"))?;
             // Threads have one table of descriptors, as a rule.
-            if std::mem::take(&mut first) || !shares_descriptors(pid, thread.tid) {
+            if std::mem::take(&mut first) || !tasks::shares_descriptors(pid, thread.tid) {
                 older.descriptors(&task.join("fd"))?;
             }
         }
@@ -152,11 +149,4 @@ fn there<T>(found: Result<T, Errno>) -> Result<Option<T>, Unknown> {
         Err(Errno::NOENT | Errno::SRCH) => Ok(None),
         Err(errno) => Err(errno.into()),
     }
-}
-
-/// Whether a thread has the same descriptors as the first of its process. `false` where the kernel
-/// doesn't say.
-fn shares_descriptors(pid: u32, tid: u32) -> bool {
-    // SAFETY: it takes five numbers.
-    unsafe { libc::syscall(libc::SYS_kcmp, pid, tid, KCMP_FILES, 0, 0) == 0 }
 }

@@ -27,14 +27,14 @@
 
 mod claim;
 mod clear;
-mod held;
 mod names;
 mod others;
+mod owned;
 mod sweep;
 
-pub use held::{Found, Held, is_named};
 pub use names::{Folder, Name};
 pub use others::{Other, others};
+pub use owned::{Found, OwnedDirectory, is_named};
 pub use sweep::{Swept, sweep};
 
 use std::fs::File;

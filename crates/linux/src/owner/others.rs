@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use crate::SysRoot;
 use crate::mounts::DeviceNumber;
+use crate::sysroot::value;
 
 use super::names::PREFIX;
 
@@ -65,8 +66,8 @@ fn directory(sys: &SysRoot, pid: u32) -> Option<PathBuf> {
 fn ancestors(sys: &SysRoot, pid: u32) -> Vec<u32> {
     let parent = |pid: &u32| {
         let text = sys.text(format!("/proc/{pid}/status")).ok()?;
-        let line = text.lines().find_map(|line| line.strip_prefix("PPid:"))?;
-        line.trim().parse().ok().filter(|parent| *parent > 0)
+        let parent = value(&text, "PPid:")?.parse().ok();
+        parent.filter(|parent| *parent > 0)
     };
     std::iter::successors(Some(pid), parent).collect()
 }

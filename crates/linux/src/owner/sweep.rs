@@ -9,8 +9,8 @@ use rustix::io::Errno;
 
 use super::OwnerError;
 use super::clear::{empty, entries, remove_empty};
-use super::held::{Taken, take};
 use super::names;
+use super::owned::{Ownership, try_claim};
 
 /// The result of a sweep for a directory that bears a name like ours.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,12 +66,12 @@ pub fn sweep(parent: impl AsRef<Path>) -> Result<Vec<Swept>, OwnerError> {
 /// `None` when the directory vanished meanwhile.
 fn sweep_one(parent: &OwnedFd, name: &str, path: PathBuf) -> Option<Swept> {
     let left = |path: PathBuf, because: String| Some(Swept::Left { path, because });
-    match take(parent, name) {
-        Taken::Gone => None,
-        Taken::Left(because) => left(path, because),
-        Taken::InUse { pid } => Some(Swept::InUse { path, pid }),
-        Taken::Unclaimed { directory } => without_owner(parent, name, &directory, path),
-        Taken::Ours { directory, pid, .. } => {
+    match try_claim(parent, name) {
+        Ownership::Gone => None,
+        Ownership::Left(because) => left(path, because),
+        Ownership::InUse { pid } => Some(Swept::InUse { path, pid }),
+        Ownership::Unclaimed { directory } => without_owner(parent, name, &directory, path),
+        Ownership::Ours { directory, pid, .. } => {
             let removed = empty(&directory, &path)
                 .and_then(|bytes| remove_empty(parent, name, &path).map(|()| bytes));
             match removed {

@@ -435,7 +435,7 @@ fn makers_and_sweepers_race_without_harm() {
 fn what_is_disowned_holds_no_block_any_more() {
     let parent = parent();
     let open = OwnedFd::from(fs::File::open(parent.path()).unwrap());
-    let mut held = Held::create(&open, parent.path(), ".held-").unwrap();
+    let mut held = OwnedDirectory::create(&open, parent.path(), ".held-").unwrap();
     let directory = parent.path().join(held.name());
     let is_any_open = || {
         let all = fs::read_dir("/proc/self/fd").unwrap().flatten();
@@ -455,19 +455,22 @@ fn one_that_was_killed_before_its_owner_file_had_its_name_is_gone() {
     let left = parent.path().join(".held-aaaaaaaa");
     fs::create_dir(&left).unwrap();
     fs::write(left.join("owner.new"), "").unwrap();
-    assert!(matches!(Held::find(&open, ".held-aaaaaaaa"), Found::Gone));
+    assert!(matches!(
+        OwnedDirectory::find(&open, ".held-aaaaaaaa"),
+        Found::Gone
+    ));
     assert!(!left.exists());
     // Beside anything else it stays.
     fs::create_dir(&left).unwrap();
     fs::write(left.join("owner.new"), "").unwrap();
     fs::write(left.join("data"), "").unwrap();
-    let found = Held::find(&open, ".held-aaaaaaaa");
+    let found = OwnedDirectory::find(&open, ".held-aaaaaaaa");
     assert!(matches!(found, Found::Left(_)), "{found:?}");
     assert!(left.join("owner.new").exists() && left.join("data").exists());
     fs::remove_file(left.join("data")).unwrap();
     // Nor is one taken away that somebody is writing.
     let writing = fs::File::open(left.join("owner.new")).unwrap();
     rustix::fs::flock(&writing, rustix::fs::FlockOperation::LockExclusive).unwrap();
-    let found = Held::find(&open, ".held-aaaaaaaa");
+    let found = OwnedDirectory::find(&open, ".held-aaaaaaaa");
     assert!(matches!(found, Found::Left(_)), "{found:?}");
 }

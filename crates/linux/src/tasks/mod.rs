@@ -15,9 +15,13 @@ use std::io::{self, Read};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
+use crate::sysroot::value;
+
 pub use call::{Call, Directory, FileName};
+pub(crate) use openers::shares_descriptors;
 pub use openers::{Opener, Use, opener};
 pub use stat::{Stat, State};
 
@@ -85,8 +89,13 @@ impl Thread {
 
     /// Whether one of its descriptors bypasses the page cache (`O_DIRECT`).
     pub fn is_direct(self, number: u64) -> bool {
-        let text = fs::read_to_string(self.file(&format!("fdinfo/{number}")));
-        text.is_ok_and(|text| has_direct(&text))
+        self.flags(number)
+            .is_some_and(|flags| flags.contains(OFlags::DIRECT))
+    }
+
+    /// The flags with which one of its descriptors was opened.
+    fn flags(self, number: u64) -> Option<OFlags> {
+        open_flags(&fs::read_to_string(self.file(&format!("fdinfo/{number}"))).ok()?)
     }
 }
 
@@ -142,9 +151,7 @@ pub fn processes() -> Vec<u32> {
 /// The name of the process that a thread belongs to, where the thread is not its first: threads
 /// often have names of their own. `None` of first threads, and if it has ended.
 pub fn name_of_process(tid: u32) -> Option<String> {
-    let status = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
-    let pid = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?;
-    let pid: u32 = pid.trim().parse().ok()?;
+    let pid = status(tid, "Tgid:")?;
     let first = Thread { pid, tid: pid };
     (pid != tid)
         .then(|| first.stat())
@@ -192,6 +199,12 @@ pub fn of_cgroup(directory: &Path) -> Vec<u32> {
     all
 }
 
+/// A number in `/proc/PID/status`.
+fn status(pid: u32, key: &str) -> Option<u32> {
+    let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    value(&text, key)?.parse().ok()
+}
+
 fn numbers(directory: &str) -> Vec<u32> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     entries
@@ -201,18 +214,14 @@ fn numbers(directory: &str) -> Vec<u32> {
 
 /// The counters that a ring shows in `fdinfo` (Linux, io_uring/fdinfo.c); both wrap.
 fn in_flight(text: &str) -> Option<u32> {
-    let figure = |name: &str| -> Option<u32> {
-        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-        line.trim().parse().ok()
-    };
+    let figure = |name: &str| -> Option<u32> { value(text, name)?.parse().ok() };
     Some(figure("CachedSqHead:")?.wrapping_sub(figure("CachedCqTail:")?))
 }
 
 /// Whether the flags of an `fdinfo`, in octal, have `O_DIRECT`.
-fn has_direct(text: &str) -> bool {
-    let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
-    let flags = flags.and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok());
-    flags.is_some_and(|flags| flags & rustix::fs::OFlags::DIRECT.bits() != 0)
+fn open_flags(text: &str) -> Option<OFlags> {
+    let flags = u32::from_str_radix(value(text, "flags:")?, 8).ok()?;
+    Some(OFlags::from_bits_retain(flags))
 }
 
 /// The functions of `/proc/PID/stack`: `[<0>] submit_bio_wait+0x74/0xc0`.
@@ -248,6 +257,8 @@ mod tests {
     fn a_descriptor_that_bypasses_the_page_cache_is_recognised() {
         let flags = |bits: u32| format!("pos:\t0\nflags:\t0{bits:o}\nmnt_id:\t26\n");
         let direct = rustix::fs::OFlags::DIRECT.bits();
+        let has_direct =
+            |text: &str| open_flags(text).is_some_and(|all| all.contains(OFlags::DIRECT));
         assert!(has_direct(&flags(direct | 2)));
         assert!(!has_direct(&flags(2)) && !has_direct("pos:\t0\n"));
     }

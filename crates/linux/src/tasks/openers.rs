@@ -97,10 +97,7 @@ impl Thread {
     /// Whether a descriptor of a device, or of a file on it, is more than one for reading the
     /// device.
     fn can_lose(self, number: u64, path: &Path) -> bool {
-        let text = fs::read_to_string(self.file(&format!("fdinfo/{number}"))).unwrap_or_default();
-        let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
-        let flags = flags.and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok());
-        let flags = OFlags::from_bits_retain(flags.unwrap_or_default());
+        let flags = self.flags(number).unwrap_or(OFlags::empty());
         if flags.contains(OFlags::PATH) {
             return false;
         }
@@ -117,7 +114,7 @@ fn is_block_device(path: &Path) -> bool {
 }
 
 /// Whether two threads have one table of descriptors. A kernel without `kcmp` doesn't say.
-fn shares_descriptors(one: u32, other: u32) -> bool {
+pub(crate) fn shares_descriptors(one: u32, other: u32) -> bool {
     const KCMP_FILES: libc::c_int = 2;
     // SAFETY: the call takes numbers alone.
     let compared = unsafe { libc::syscall(libc::SYS_kcmp, one, other, KCMP_FILES, 0_u64, 0_u64) };

@@ -61,10 +61,8 @@ pub fn holders(ends: &HashSet<End>) -> Vec<u32> {
 
 /// The parent of a process, and its program's file.
 pub fn parent_and_program(pid: u32) -> Option<(u32, std::path::PathBuf)> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"))?;
     let program = fs::read_link(format!("/proc/{pid}/exe")).ok()?;
-    Some((parent.trim().parse().ok()?, program))
+    Some((super::status(pid, "PPid:")?, program))
 }
 
 /// The connected sockets that a process sees, each with the one at its other end.

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::{TraceError, Tracefs, write};
+use crate::sysroot::entries;
 
 /// The names of our instances begin with this.
 pub const PREFIX: &str = "trimbench-";
@@ -137,11 +138,10 @@ impl Instance {
 
     /// Events that the kernel dropped because its buffer was full.
     pub fn lost(&self) -> u64 {
-        let all = fs::read_dir(self.dir.join("per_cpu")).into_iter().flatten();
-        all.flatten()
-            .filter_map(|cpu| fs::read_to_string(cpu.path().join("stats")).ok())
-            .map(|text| lost(&text))
-            .sum()
+        let all = self.dir.join("per_cpu");
+        let stats = |cpu: &String| fs::read_to_string(all.join(cpu).join("stats")).ok();
+        let texts = entries(&all);
+        texts.iter().filter_map(stats).map(|text| lost(&text)).sum()
     }
 
     fn set(&self, file: &str, text: &str) -> Result<(), TraceError> {
@@ -164,11 +164,9 @@ impl Drop for Instance {
 
 /// Removes our instances that no process reads from.
 fn sweep(tracefs: &Tracefs) {
-    let all = fs::read_dir(tracefs.instances()).into_iter().flatten();
-    for entry in all.flatten() {
-        if entry.file_name().to_string_lossy().starts_with(PREFIX) {
-            let _ = fs::remove_dir(entry.path());
-        }
+    let all = tracefs.instances();
+    for name in entries(&all).iter().filter(|one| one.starts_with(PREFIX)) {
+        let _ = fs::remove_dir(all.join(name));
     }
 }
 

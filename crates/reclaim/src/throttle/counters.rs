@@ -164,7 +164,7 @@ impl DeviceCounters {
 
     /// How many paced deleters besides us work on these drives.
     pub(crate) fn deleters_beside(&self) -> u32 {
-        self.deleters.beside()
+        self.deleters.others()
     }
 
     /// Returns the writes and discards that are in flight now; `None` where the kernel doesn't show

@@ -7,6 +7,8 @@ use crate::{describe_mount, stripes};
 use linux::mounts;
 use linux::space::Space;
 
+use std::fs;
+
 use super::*;
 
 const EXT4: &str = "ext4 /dev/top rw,discard";

@@ -17,6 +17,7 @@ use crate::file_system::FileSystem;
 use crate::warning::Warning;
 use linux::SysRoot;
 use linux::mounts::Mount;
+use linux::sysroot::{devices_in, entries};
 
 /// The source of a mount that holds a simulated drive's file (`trimbench lab`). A loop device over
 /// that file is the drive, and nothing lies below.
@@ -148,7 +149,7 @@ impl<'a> Walk<'a> {
             return self.below_file(name, file.trim_end_matches('\n'));
         }
         // Partitions of md, dm and the like: their whole device has the slaves.
-        names_in(&directory.join("slaves"))
+        devices_in(&directory.join("slaves"))
     }
 
     /// The directory of the whole device: the parent's for a partition.
@@ -258,35 +259,19 @@ pub(crate) fn upper_mount(sys: &SysRoot, overlay: &Mount) -> Option<Mount> {
 
 /// All devices of the btrfs that one of `known` belongs to.
 fn btrfs_devices(sys: &SysRoot, known: &[String]) -> Option<Vec<String>> {
-    let mut file_systems: Vec<PathBuf> = fs::read_dir(sys.path("/sys/fs/btrfs"))
-        .ok()?
-        .filter_map(|entry| Some(entry.ok()?.path().join("devices")))
-        .collect();
-    file_systems.sort();
-    file_systems
+    let all = sys.path("/sys/fs/btrfs");
+    entries(&all)
         .iter()
-        .map(|devices| names_in(devices))
+        .map(|uuid| devices_in(&all.join(uuid).join("devices")))
         .find(|names| names.iter().any(|name| known.contains(name)))
 }
 
 /// The UUID of the mounted btrfs that a device belongs to.
 pub(crate) fn btrfs_uuid(sys: &SysRoot, device: &str) -> Option<String> {
-    let all = fs::read_dir(sys.path("/sys/fs/btrfs")).ok()?.flatten();
-    let device = device.replace('/', "!");
-    let mut all = all.map(|entry| entry.path());
-    let own = all.find(|path| path.join("devices").join(&device).exists())?;
-    Some(own.file_name()?.to_str()?.to_owned())
-}
-
-/// The entries of a directory of links to devices, in order.
-fn names_in(directory: &Path) -> Vec<String> {
-    let mut names: Vec<String> = fs::read_dir(directory)
-        .into_iter()
-        .flatten()
-        .filter_map(|entry| Some(linux::sysroot::device_name(&entry.ok()?.file_name())))
-        .collect();
-    names.sort();
-    names
+    let all = sys.path("/sys/fs/btrfs");
+    let device = linux::sysroot::directory_name(device);
+    let has = |uuid: &String| all.join(uuid).join("devices").join(&device).exists();
+    entries(&all).into_iter().find(has)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::path::Path;
 use record::{AtaTrim, DeviceInfo, DeviceKind, DiscardLimits, WholeDrive};
 
 use linux::SysRoot;
+use linux::sysroot::{line, number};
 
 /// Sectors in `/sys` have 512 bytes, whatever the device's have.
 const SECTOR_BYTES: u64 = 512;
@@ -34,7 +35,7 @@ pub(super) fn device(sys: &SysRoot, name: &str, level: u32, below: Vec<String>) 
         model: model(whole),
         firmware: firmware(whole),
         size_bytes: size_bytes(&own),
-        rotational: number(&queue.join("rotational")).map(|value| value != 0),
+        rotational: line(&queue.join("rotational")).map(|value| value != "0"),
         scheduler: line(&queue.join("scheduler")).and_then(|text| chosen(&text)),
         discard: DiscardLimits {
             granularity_bytes: number(&queue.join("discard_granularity")).unwrap_or(0),
@@ -56,9 +57,8 @@ pub(super) fn device(sys: &SysRoot, name: &str, level: u32, below: Vec<String>) 
 
 /// The size of a device, in bytes; 0 if the kernel does not tell.
 fn size_bytes(device: &Path) -> u64 {
-    number(&device.join("size"))
-        .unwrap_or(0)
-        .saturating_mul(SECTOR_BYTES)
+    let sectors: u64 = number(&device.join("size")).unwrap_or(0);
+    sectors.saturating_mul(SECTOR_BYTES)
 }
 
 fn kind(whole: &Path) -> DeviceKind {
@@ -123,16 +123,6 @@ fn chosen(text: &str) -> Option<String> {
     let (_, rest) = text.split_once('[')?;
     let (name, _) = rest.split_once(']')?;
     Some(name.to_owned())
-}
-
-fn line(path: &Path) -> Option<String> {
-    linux::sysroot::text(path)
-        .ok()
-        .map(|text| text.trim().to_owned())
-}
-
-fn number(path: &Path) -> Option<u64> {
-    line(path)?.parse().ok()
 }
 
 #[cfg(test)]

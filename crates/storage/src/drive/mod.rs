@@ -11,6 +11,7 @@ use std::path::Path;
 
 use linux::SysRoot;
 use linux::identify::{self, Answers, Page};
+use linux::sysroot::{entries, line};
 use record::{AtaTrim, DiscardLimits};
 use serde::Serialize;
 
@@ -91,14 +92,10 @@ impl Drive {
             .find(|device| device.name == name)?;
         let place = fs::canonicalize(sys.class(name)).ok()?;
         let place = place.to_string_lossy().into_owned();
-        let text = |file: &str| {
-            let text = linux::sysroot::text(&sys.class(name).join(file)).ok()?;
-            Some(text.trim().to_owned()).filter(|text| !text.is_empty())
-        };
         let mut drive = Drive {
             name: name.to_owned(),
             model: device.model,
-            vendor: text("device/vendor"),
+            vendor: sys.attribute(name, "device/vendor"),
             firmware: device.firmware,
             transport: transport(&place, name),
             size_bytes: device.size_bytes,
@@ -275,13 +272,8 @@ fn transport(place: &str, name: &str) -> Transport {
 
 /// The file of a SCSI disk's `provisioning_mode`, if there is one.
 pub fn provisioning_file(sys: &SysRoot, name: &str) -> Option<String> {
-    let disks = fs::read_dir(sys.class(name).join("device/scsi_disk")).ok()?;
-    let address = disks
-        .flatten()
-        .next()?
-        .file_name()
-        .to_string_lossy()
-        .into_owned();
+    let disks = entries(&sys.class(name).join("device/scsi_disk"));
+    let address = disks.first()?;
     Some(format!("/sys/class/scsi_disk/{address}/provisioning_mode"))
 }
 
@@ -289,15 +281,14 @@ fn provisioning_mode(sys: &SysRoot, name: &str) -> Option<String> {
     let own = || {
         let place = fs::canonicalize(sys.class(name)).ok()?;
         let mut above = place.ancestors().map(|above| above.join("scsi_disk"));
-        let disk = above
-            .find_map(|disks| fs::read_dir(disks).ok())?
-            .flatten()
-            .next()?;
-        linux::sysroot::text(&disk.path().join("provisioning_mode")).ok()
+        let disks = above.find(|disks| disks.is_dir())?;
+        line(
+            &disks
+                .join(entries(&disks).first()?)
+                .join("provisioning_mode"),
+        )
     };
-    let listed = || sys.text(provisioning_file(sys, name)?).ok();
-    let text = own().or_else(listed)?;
-    Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+    own().or_else(|| sys.line(provisioning_file(sys, name)?))
 }
 
 /// The numbers of the USB device above a place in `/sys`.
@@ -305,11 +296,10 @@ fn usb(place: &Path) -> Option<(String, String)> {
     let above = place
         .ancestors()
         .find(|above| above.join("idVendor").exists())?;
-    let number = |file| {
-        let text = linux::sysroot::text(&above.join(file)).ok()?;
-        Some(text.trim().to_owned())
-    };
-    Some((number("idVendor")?, number("idProduct")?))
+    Some((
+        line(&above.join("idVendor"))?,
+        line(&above.join("idProduct"))?,
+    ))
 }
 
 #[cfg(test)]

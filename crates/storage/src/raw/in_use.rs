@@ -13,6 +13,7 @@ use linux::SysRoot;
 use linux::limit::whole;
 use linux::loop_device::{self, Backing};
 use linux::mounts::{self, DeviceNumber, MountError};
+use linux::sysroot::{entries, line};
 
 /// Names a user of a device, of what it is a part of, or of one of its parts; `None` if there is
 /// none.
@@ -207,21 +208,8 @@ fn swaps(text: &str) -> Vec<PathBuf> {
         .collect()
 }
 
-fn entries(directory: &Path) -> Vec<String> {
-    let mut names: Vec<String> = fs::read_dir(directory)
-        .into_iter()
-        .flatten()
-        .filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned()))
-        .collect();
-    names.sort();
-    names
-}
-
 fn read(path: &Path) -> String {
-    fs::read_to_string(path)
-        .unwrap_or_default()
-        .trim()
-        .to_owned()
+    line(path).unwrap_or_default()
 }
 
 #[cfg(test)]

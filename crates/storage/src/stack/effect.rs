@@ -130,8 +130,7 @@ fn is_known(sys: &SysRoot, name: &str) -> bool {
         true => own.join(".."),
         false => own,
     };
-    let text = linux::sysroot::text(&whole.join("queue/discard_max_bytes"));
-    text.is_ok_and(|text| text.trim().parse::<u64>().is_ok())
+    linux::sysroot::number::<u64>(&whole.join("queue/discard_max_bytes")).is_some()
 }
 
 /// Whether a pool's volumes take discards and the pool has no limit: Linux gives it none without
@@ -202,7 +201,7 @@ fn stop(sys: &SysRoot, layer: &Layer, below: &[&Layer], ignored: bool) -> String
     }
     match &layer.kind {
         LayerKind::Crypt => "dm-crypt passes none on without allow_discards".to_owned(),
-        kind if kind.has_parity() => match parity_parameter(sys) {
+        kind if kind.has_parity() => match sys.line(PARITY_PARAMETER) {
             Some(value) => format!("devices_handle_discard_safely is {value}"),
             None => "md passes none on without devices_handle_discard_safely".to_owned(),
         },
@@ -216,7 +215,3 @@ fn stop(sys: &SysRoot, layer: &Layer, below: &[&Layer], ignored: bool) -> String
 
 /// The file of the parameter that has RAID 4, 5 and 6 of md pass discards on.
 pub const PARITY_PARAMETER: &str = "/sys/module/raid456/parameters/devices_handle_discard_safely";
-
-fn parity_parameter(sys: &SysRoot) -> Option<String> {
-    Some(sys.text(PARITY_PARAMETER).ok()?.trim().to_owned())
-}

@@ -48,7 +48,7 @@ impl LayerKind {
             return LayerKind::Partition;
         }
         if own.join("md").is_dir() {
-            return LayerKind::Md(line(sys, name, "md/level").unwrap_or_default());
+            return LayerKind::Md(sys.attribute(name, "md/level").unwrap_or_default());
         }
         if own.join("dm").is_dir() {
             return dm(sys, name, below, tables);
@@ -93,7 +93,7 @@ impl LayerKind {
 }
 
 fn dm(sys: &SysRoot, name: &str, below: &[String], tables: &Tables) -> LayerKind {
-    let uuid = line(sys, name, "dm/uuid").unwrap_or_default();
+    let uuid = sys.attribute(name, "dm/uuid").unwrap_or_default();
     if uuid.starts_with("CRYPT-") && !uuid.starts_with("CRYPT-VERITY") {
         return LayerKind::Crypt;
     }
@@ -113,10 +113,12 @@ fn dm(sys: &SysRoot, name: &str, below: &[String], tables: &Tables) -> LayerKind
     }
     // Without root only names and identifiers are there (lvm2, lib/activate/dev_manager.c).
     let is = |name: &str, suffix: &str| {
-        line(sys, name, "dm/uuid").is_some_and(|uuid| uuid.ends_with(suffix))
+        sys.attribute(name, "dm/uuid")
+            .is_some_and(|uuid| uuid.ends_with(suffix))
     };
     let label_has = |name: &String, part: &str| {
-        line(sys, name, "dm/name").is_some_and(|label| label.contains(part))
+        sys.attribute(name, "dm/name")
+            .is_some_and(|label| label.contains(part))
     };
     match () {
         () if uuid.starts_with("mpath-") => LayerKind::Multipath,
@@ -132,8 +134,10 @@ fn dm(sys: &SysRoot, name: &str, below: &[String], tables: &Tables) -> LayerKind
 
 /// The `-pool` device that LVM shows for a pool is linear over the pool itself.
 fn linear(sys: &SysRoot, below: &[String]) -> LayerKind {
-    let image =
-        |name: &String| line(sys, name, "dm/name").is_some_and(|label| label.contains("_rimage_"));
+    let image = |name: &String| {
+        sys.attribute(name, "dm/name")
+            .is_some_and(|label| label.contains("_rimage_"))
+    };
     match below.iter().any(image) {
         true => LayerKind::DmRaid,
         false => LayerKind::Linear,
@@ -142,12 +146,6 @@ fn linear(sys: &SysRoot, below: &[String]) -> LayerKind {
 
 /// A device's table; empty where it isn't known.
 pub(super) fn table<'a>(sys: &SysRoot, name: &str, tables: &'a Tables) -> &'a [Target] {
-    let label = line(sys, name, "dm/name").unwrap_or_default();
+    let label = sys.attribute(name, "dm/name").unwrap_or_default();
     tables.get(&label).map_or(&[], Vec::as_slice)
-}
-
-/// The first line of a file in a device's directory.
-pub(super) fn line(sys: &SysRoot, name: &str, file: &str) -> Option<String> {
-    let text = linux::sysroot::text(&sys.class(name).join(file)).ok()?;
-    Some(text.trim().to_owned()).filter(|text| !text.is_empty())
 }

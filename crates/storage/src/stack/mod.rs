@@ -207,10 +207,8 @@ fn quotas(sys: &SysRoot, device: &str) -> bool {
     let Some(uuid) = crate::devices::btrfs_uuid(sys, device) else {
         return false;
     };
-    let directory = format!("/sys/fs/btrfs/{uuid}/qgroups");
-    let text = |file: &str| sys.text(format!("{directory}/{file}")).unwrap_or_default();
-    let enabled = text("enabled").trim() == "1";
-    enabled && text("mode").trim() != "squota"
+    let line = |file: &str| sys.line(format!("/sys/fs/btrfs/{uuid}/qgroups/{file}"));
+    line("enabled").as_deref() == Some("1") && line("mode").as_deref() != Some("squota")
 }
 
 /// A device as layers: a partition is one above its drive.
@@ -250,14 +248,16 @@ fn split(sys: &SysRoot, device: &DeviceInfo, tables: &Tables) -> Vec<Layer> {
 
 /// Whether a loop device is a drive of `trimbench lab`: its file has this name on FUSE.
 fn is_simulated(sys: &SysRoot, name: &str) -> bool {
-    kind::line(sys, name, "loop/backing_file").is_some_and(|file| {
-        linux::mounts::Mount::of_in(sys, &file)
-            .is_ok_and(|mount| crate::devices::is_simulated(&mount))
-    })
+    sys.attribute(name, "loop/backing_file")
+        .is_some_and(|file| {
+            linux::mounts::Mount::of_in(sys, &file)
+                .is_ok_and(|mount| crate::devices::is_simulated(&mount))
+        })
 }
 
 fn label(sys: &SysRoot, name: &str) -> Option<String> {
-    kind::line(sys, name, "dm/name").or_else(|| kind::line(sys, name, "loop/backing_file"))
+    sys.attribute(name, "dm/name")
+        .or_else(|| sys.attribute(name, "loop/backing_file"))
 }
 
 #[cfg(test)]

@@ -100,7 +100,7 @@ fn in_directory(sys: &SysRoot, directory: &str) -> Option<Pending> {
 }
 
 fn number(sys: &SysRoot, file: &str) -> Option<u64> {
-    sys.text(file).ok()?.trim().parse().ok()
+    linux::sysroot::number(&sys.path(file))
 }
 
 #[cfg(test)]

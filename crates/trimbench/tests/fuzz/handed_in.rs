@@ -234,7 +234,7 @@ fn recording(input: &[u8]) {
         let why = explain(&seen, &subject, None);
         let page = text::page(
             &why,
-            text::Look {
+            diagnose::Look {
                 width: 80,
                 unicode: true,
                 colour: false,

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use diagnose::inspect::{Asked, Now, Options, inspect};
+use diagnose::inspect::{Now, Options, Scope, inspect};
 use linux::SysRoot;
 use storage::drive::{Ata, Nvme, Scsi};
 use testkit::Machine;
@@ -235,7 +235,7 @@ fn machine(input: &[u8]) {
         if_deleted: Vec::new(),
     };
     let sys = SysRoot::at(machine.root());
-    for asked in [Asked::All, Asked::Path("/".into())] {
+    for asked in [Scope::All, Scope::Path("/".into())] {
         if let Ok(found) = inspect(&sys, &asked, &options) {
             let _ = serde_json::to_string(&found).unwrap();
         }

@@ -5,7 +5,7 @@ use std::io::Cursor;
 use testkit::Machine;
 
 use super::*;
-use crate::inspect::{Asked, Now, Options, inspect};
+use crate::inspect::{Now, Options, Scope, inspect};
 
 fn options() -> Options {
     Options {
@@ -33,8 +33,8 @@ fn an_archive_of_this_machine_shows_what_the_machine_shows() {
     let sys = SysRoot::host();
     let (into, bytes) = archived(&sys);
     assert!(bytes.len() < 20 << 20, "{}", bytes.len());
-    let here = inspect(&sys, &Asked::All, &options()).unwrap();
-    let there = inspect(&SysRoot::at(into.path()), &Asked::All, &options()).unwrap();
+    let here = inspect(&sys, &Scope::All, &options()).unwrap();
+    let there = inspect(&SysRoot::at(into.path()), &Scope::All, &options()).unwrap();
     let layers = |found: &crate::inspect::Inspection| -> Vec<(String, u64)> {
         let all = found.stacks.iter().flat_map(|stack| &stack.layers);
         let mut all: Vec<_> = all

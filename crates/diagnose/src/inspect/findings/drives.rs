@@ -6,13 +6,10 @@ use storage::stack::{Effect, Mounted};
 
 use super::super::prove::Outcome;
 use super::super::{Inspection, Proof};
-use super::{Finding, queue};
+use super::Finding;
 
 /// A drive that takes no more in a command needs thousands of them.
 const CAP_BYTES: u64 = 128 << 20;
-
-/// The cost where a host does not learn which blocks its guest has freed.
-pub(super) const HOST_KEEPS: &str = "the host's storage keeps every block that was ever written";
 
 pub(super) fn of(facts: &Inspection, drive: &Drive) -> Vec<Finding> {
     let mut layers = facts
@@ -71,45 +68,29 @@ fn host(facts: &Inspection, drive: &Drive) -> Option<Finding> {
     if !drive.is_virtual() || drive.limits.max_bytes == 0 {
         return None;
     }
-    let said = |what: String| {
-        Finding::new("host-may-ignore", &drive.name, what).evidence(
-            queue(&drive.name, "discard_max_bytes"),
-            drive.limits.max_bytes,
-        )
-    };
-    let cost = format!("if the host ignores them, {HOST_KEEPS}");
     let below = |proof: &&Proof| proof.layers.iter().any(|layer| layer.name == drive.name);
-    Some(match facts.proof.as_ref().filter(below) {
-        Some(proof) if proof.result == Outcome::Arrives => said(format!(
-            "the host of this virtual drive acts on discards: {}",
-            proof.summary
-        ))
-        .cost("none: the proof shows it"),
-        Some(proof) => said(format!("the host of this virtual drive: {}", proof.summary))
-            .cost(cost)
-            .remedy(host_step(drive)),
-        None => said(
-            "a virtual drive takes discards whether its host acts on them or not".to_owned(),
-        )
-        .cost(cost)
-        .remedy(
-            "trimbench inspect --prove PATH shows it; on the host it takes discard=unmap (QEMU)",
-        ),
-    })
+    let proof = facts.proof.as_ref().filter(below);
+    let name = match proof {
+        Some(proof) if proof.result == Outcome::Arrives => "host-may-ignore.arrives",
+        Some(_) => "host-may-ignore.proven",
+        None => "host-may-ignore",
+    };
+    let summary = proof.map_or("", |proof| &proof.summary);
+    Some(
+        Finding::new(name, &drive.name)
+            .with("summary", summary)
+            .with("step", host_step(drive))
+            .limit("discard_max_bytes", drive.limits.max_bytes),
+    )
 }
 
 /// A hypervisor that offers none.
 fn host_blocks(drive: &Drive) -> Option<Finding> {
     let offered = drive.limits.max_bytes > 0 || drive.limits.max_hw_bytes > 0;
     (drive.is_virtual() && !offered).then(|| {
-        Finding::new(
-            "host-blocks",
-            &drive.name,
-            "the host offers no discard for this virtual drive",
-        )
-        .evidence(queue(&drive.name, "discard_max_bytes"), 0)
-        .cost(HOST_KEEPS)
-        .remedy(host_step(drive))
+        Finding::new("host-blocks", &drive.name)
+            .with("step", host_step(drive))
+            .limit("discard_max_bytes", 0)
     })
 }
 
@@ -142,31 +123,17 @@ fn bridge(facts: &Inspection, drive: &Drive) -> Option<Finding> {
          ATTRS{{idVendor}}==\"{vendor}\", ATTRS{{idProduct}}==\"{product}\", \
          ATTR{{provisioning_mode}}=\"unmap\"; then trimbench inspect --prove PATH"
     );
-    let (what, remedy) = match (could, cannot) {
-        (true, _) => (
-            format!("the drive behind {bridge} can unmap, and Linux does not use it"),
-            rule,
-        ),
-        (_, true) => (
-            format!("{bridge} takes no UNMAP"),
-            "another bridge (UASP with UNMAP), or a SATA port".to_owned(),
-        ),
-        _ => (
-            format!(
-                "Linux sends no TRIM through {bridge}, because it does not ask such bridges for it"
-            ),
-            format!(
-                "if sg_vpd -p lbpv /dev/{} prints LBPU=1: {rule}",
-                drive.name
-            ),
-        ),
+    let name = match (could, cannot) {
+        (true, _) => "usb-lbpme.could",
+        (_, true) => "usb-lbpme.cannot",
+        _ => "usb-lbpme",
     };
     Some(
-        Finding::new("usb-lbpme", &drive.name, what)
+        Finding::new(name, &drive.name)
+            .with("bridge", bridge)
+            .with("rule", rule)
             .evidence(provisioning(drive), mode)
-            .evidence(queue(&drive.name, "discard_max_bytes"), 0)
-            .cost("nothing on it is ever trimmed")
-            .remedy(remedy),
+            .limit("discard_max_bytes", 0),
     )
 }
 
@@ -179,55 +146,30 @@ fn provisioning(drive: &Drive) -> String {
 
 fn forbidden(drive: &Drive) -> Option<Finding> {
     drive.is_forbidden().then(|| {
-        Finding::new(
-            "firmware-wedges",
-            &drive.name,
-            "Linux knows that this drive's firmware fails on TRIM, and sends none",
-        )
-        .evidence(trim_file(), "forced_unsupported")
-        .cost("without TRIM it gets slower; with it, it may lose data or hang")
-        .remedy("leave it; replace the drive, or look for newer firmware")
+        Finding::new("firmware-wedges", &drive.name).evidence(TRIM_FILE, "forced_unsupported")
     })
 }
 
 fn unqueued(drive: &Drive) -> Option<Finding> {
     let trim = drive.limits.ata_trim.filter(|trim| trim.runs_alone())?;
-    let (word, why) = match trim {
-        AtaTrim::ForcedUnqueued => (
-            "forced_unqueued",
-            "Linux knows that this model must not queue it",
-        ),
-        _ => ("unqueued", "the drive cannot queue it"),
+    let (name, word) = match trim {
+        AtaTrim::ForcedUnqueued => ("trim-unqueued.forced", "forced_unqueued"),
+        _ => ("trim-unqueued", "unqueued"),
     };
-    Some(
-        Finding::new(
-            "trim-unqueued",
-            &drive.name,
-            format!("each TRIM runs alone: {why}"),
-        )
-        .evidence(trim_file(), word)
-        .cost("Linux drains the queue before each TRIM; reads and writes wait for it")
-        .remedy("delete at a pace (trimbench rm), and trim at a pace (trimbench fstrim)"),
-    )
+    Some(Finding::new(name, &drive.name).evidence(TRIM_FILE, word))
 }
 
-fn trim_file() -> &'static str {
-    "/sys/class/ata_device/dev*/trim"
-}
+/// The file in which libata says how it treats TRIM.
+const TRIM_FILE: &str = "/sys/class/ata_device/dev*/trim";
 
 fn capped(drive: &Drive) -> Option<Finding> {
     let hardware = drive.limits.max_hw_bytes;
     (hardware > 0 && hardware <= CAP_BYTES).then(|| {
-        Finding::new(
-            "trim-capped",
-            &drive.name,
-            format!("one command discards {} at most", units::bytes(hardware)),
-        )
-        .evidence(queue(&drive.name, "discard_max_hw_bytes"), hardware)
-        .cost(format!(
-            "freeing 1 TiB takes {} commands",
-            units::count((1u64 << 40).div_ceil(hardware))
-        ))
+        let commands = (1u64 << 40).div_ceil(hardware);
+        Finding::new("trim-capped", &drive.name)
+            .with("most", units::bytes(hardware))
+            .with("commands", units::count(commands))
+            .limit("discard_max_hw_bytes", hardware)
     })
 }
 
@@ -235,13 +177,8 @@ fn capped(drive: &Drive) -> Option<Finding> {
 fn refused(drive: &Drive) -> Option<Finding> {
     (drive.provisioning_mode.as_deref() == Some("disabled")).then(|| {
         let file = provisioning(drive);
-        Finding::new(
-            "disabled-at-runtime",
-            &drive.name,
-            "the drive refused an UNMAP, and Linux switched discards off",
-        )
-        .evidence(&file, "disabled")
-        .cost("nothing on it is trimmed until the next boot")
-        .remedy(format!("dmesg shows the refusal; then echo unmap > {file}"))
+        Finding::new("disabled-at-runtime.refused", &drive.name)
+            .with("file", &file)
+            .evidence(file, "disabled")
     })
 }

@@ -44,35 +44,13 @@ fn parity(stack: &Stack, layer: &Layer) -> Option<Finding> {
         return None;
     }
     if layer.takes() {
-        return Some(
-            Finding::new(
-                "raid5-splits",
-                &layer.name,
-                format!(
-                    "{} cuts discards into pieces of a member's share of a stripe",
-                    layer.name
-                ),
-            )
-            .evidence(
-                queue(&layer.name, "discard_granularity"),
-                layer.limits.granularity_bytes,
-            )
-            .cost("one large discard becomes thousands of small ones"),
-        );
+        let finding = Finding::new("raid5-splits", &layer.name);
+        return Some(finding.limit("discard_granularity", layer.limits.granularity_bytes));
     }
     below_takes(stack, layer).then(|| {
-        Finding::new(
-            "raid5-off",
-            &layer.name,
-            format!("{} passes no discards on", layer.name),
-        )
-        .evidence(PARITY_PARAMETER, &layer.why)
-        .evidence(queue(&layer.name, "discard_max_bytes"), 0)
-        .cost("nothing on the array is ever trimmed")
-        .remedy(
-            "only if every member reads zeros after TRIM: options raid456 \
-                 devices_handle_discard_safely=Y in /etc/modprobe.d, then assemble the array again",
-        )
+        Finding::new("raid5-off", &layer.name)
+            .evidence(PARITY_PARAMETER, &layer.why)
+            .limit("discard_max_bytes", 0)
     })
 }
 
@@ -132,20 +110,11 @@ fn md_fault(facts: &Inspection, layer: &Layer) -> Option<Finding> {
     };
     let fault = FAULTS.iter().find(has).filter(|_| layer.takes())?;
     Some(
-        Finding::new(
-            "md-discard-fault",
-            &layer.name,
-            format!("md {level}: {}", fault.what),
-        )
-        .evidence("/proc/sys/kernel/osrelease", &facts.kernel)
-        .cost(format!(
-            "the next fstrim or deletion may do it; reported in {}",
-            fault.source
-        ))
-        .remedy(
-            "no fstrim and no discard option above it, unless the changelog of this kernel \
-                 names the fix",
-        ),
+        Finding::new("md-discard-fault", &layer.name)
+            .with("level", level)
+            .with("fault", fault.what)
+            .with("source", fault.source)
+            .evidence("/proc/sys/kernel/osrelease", &facts.kernel),
     )
 }
 
@@ -156,32 +125,20 @@ fn thin_pool(stack: &Stack, layer: &Layer) -> Option<Finding> {
     let stops = layer.effect == Effect::Stops && stack.layers.iter().any(frees);
     (pool && stops && below_takes(stack, layer)).then(|| {
         let label = layer.label.as_deref().unwrap_or(&layer.name);
-        Finding::new(
-            "thin-no-passdown",
-            &layer.name,
-            format!("the pool {label} frees its blocks and passes no discards on"),
-        )
-        .evidence(format!("dmsetup table {label}"), "no_discard_passdown")
-        .cost("the drive below is never trimmed, however much is deleted above")
-        .remedy("lvchange --discards passdown VG/POOL")
+        Finding::new("thin-no-passdown", &layer.name)
+            .with("label", label)
+            .evidence(format!("dmsetup table {label}"), "no_discard_passdown")
     })
 }
 
 fn removed_volumes(layer: &Layer) -> Option<Finding> {
     let pool = layer.kind == LayerKind::ThinPool && layer.takes();
-    pool.then(|| {
-        Finding::new(
-            "thin-removed-lv",
-            &layer.name,
-            "lvremove of a thin volume frees its blocks without a discard for the drive",
-        )
-        .evidence(
-            queue(&layer.name, "discard_max_bytes"),
-            layer.limits.max_bytes,
-        )
-        .cost("what was on it stays in use for the drive until the pool writes there again")
-        .remedy("blkdiscard --step 1G /dev/VG/THIN before lvremove")
-    })
+    pool.then(|| limited("thin-removed-lv", layer))
+}
+
+/// A finding of a device that its limit shows.
+fn limited(name: &str, layer: &Layer) -> Finding {
+    Finding::new(name, &layer.name).limit("discard_max_bytes", layer.limits.max_bytes)
 }
 
 /// A granularity that leaves small free extents untrimmed.
@@ -189,57 +146,25 @@ fn coarse(layer: &Layer) -> Option<Finding> {
     let granularity = layer.limits.granularity_bytes;
     let kind = matches!(layer.kind, LayerKind::Thin | LayerKind::Drive);
     (kind && layer.takes() && granularity >= COARSE_BYTES).then(|| {
-        Finding::new(
-            "thin-granularity",
-            &layer.name,
-            format!(
-                "{} frees whole blocks of {} only",
-                layer.name,
-                bytes(granularity)
-            ),
-        )
-        .evidence(queue(&layer.name, "discard_granularity"), granularity)
-        .cost("smaller free extents are discarded and free nothing; freed and free differ")
-        .remedy("keep files large, or make the pool with a smaller chunk size")
+        Finding::new("thin-granularity", &layer.name)
+            .with("granularity", bytes(granularity))
+            .limit("discard_granularity", granularity)
     })
 }
 
 fn vdo(stack: &Stack, layer: &Layer) -> Option<Finding> {
-    (layer.kind == LayerKind::Vdo && stack.trims_online()).then(|| {
-        Finding::new(
-            "vdo-flood",
-            &layer.name,
-            "VDO turns each discard into a request for every 4 KiB",
-        )
-        .evidence(
-            queue(&layer.name, "discard_max_bytes"),
-            layer.limits.max_bytes,
-        )
-        .cost("a deletion of a large file floods VDO, and writes wait")
-        .remedy("mount without discard, and trim at a pace: trimbench fstrim --slowdown 5%")
-    })
+    let vdo = layer.kind == LayerKind::Vdo && stack.trims_online();
+    vdo.then(|| limited("vdo-flood", layer))
 }
 
 fn switched_off(layer: &Layer) -> Option<Finding> {
     let limits = &layer.limits;
     let off = limits.max_bytes == 0 && limits.max_hw_bytes > 0;
     (off && layer.kind != LayerKind::Partition).then(|| {
-        let file = queue(&layer.name, "discard_max_bytes");
-        Finding::new(
-            "disabled-at-runtime",
-            &layer.name,
-            format!(
-                "{} could take discards, and they are switched off",
-                layer.name
-            ),
-        )
-        .evidence(&file, 0)
-        .evidence(
-            queue(&layer.name, "discard_max_hw_bytes"),
-            limits.max_hw_bytes,
-        )
-        .cost("nothing on it is trimmed")
-        .remedy(format!("echo {} > {file}", limits.max_hw_bytes))
+        limited("disabled-at-runtime.off", layer)
+            .with("most", limits.max_hw_bytes)
+            .with("file", queue(&layer.name, "discard_max_bytes"))
+            .limit("discard_max_hw_bytes", limits.max_hw_bytes)
     })
 }
 
@@ -251,23 +176,10 @@ fn lowered(layer: &Layer) -> Option<Finding> {
     // A simulated drive has its profile's limit.
     let own = !matches!(layer.kind, LayerKind::Partition | LayerKind::Simulated);
     (lowered && own).then(|| {
-        let file = queue(&layer.name, "discard_max_bytes");
-        Finding::new(
-            "max-lowered",
-            &layer.name,
-            format!(
-                "discards are cut at {}; the device takes more",
-                bytes(limits.max_bytes)
-            ),
-        )
-        .evidence(&file, limits.max_bytes)
-        .evidence(
-            queue(&layer.name, "discard_max_hw_bytes"),
-            limits.max_hw_bytes,
-        )
-        .cost("more and smaller discards: shorter waits, and more time in all")
-        .remedy(format!(
-            "intended? Else: echo {most} > {file}; trimbench tune measures it"
-        ))
+        limited("max-lowered", layer)
+            .with("max", bytes(limits.max_bytes))
+            .with("most", most)
+            .with("file", queue(&layer.name, "discard_max_bytes"))
+            .limit("discard_max_hw_bytes", limits.max_hw_bytes)
     })
 }

@@ -5,8 +5,8 @@ use storage::stack::{Layer, LayerKind, Stack};
 use units::names::{quoted, shown};
 
 use super::super::{CryptLine, Inspection};
+use super::Finding;
 use super::layers::below_takes;
-use super::{Finding, queue};
 
 /// The table's file.
 const TABLE: &str = "/etc/crypttab";
@@ -24,46 +24,29 @@ pub(super) fn of(facts: &Inspection, stack: &Stack, layer: &Layer) -> Option<Fin
     }
 }
 
+/// A finding of a layer with its label.
+fn labelled(name: &str, layer: &Layer) -> Finding {
+    let label = shown(layer.label.as_deref().unwrap_or(&layer.name));
+    let finding = Finding::new(name, &layer.name).with("label", label);
+    finding.limit("discard_max_bytes", layer.limits.max_bytes)
+}
+
 fn blocks(layer: &Layer, line: Option<&CryptLine>) -> Finding {
-    let label = layer.label.as_deref().unwrap_or(&layer.name);
-    let finding = Finding::new(
-        "luks-blocks",
-        &layer.name,
-        format!("{label} passes no discards on"),
-    )
-    .evidence(queue(&layer.name, "discard_max_bytes"), 0)
-    .cost("nothing above it is ever trimmed; allowing discards shows which blocks are free");
-    let now = format!("cryptsetup refresh --allow-discards {}", shown(label));
-    match line {
-        Some(line) if line.allows_discards => with_line(finding, line).remedy(format!(
-            "{now}; the initramfs may hold an older crypttab: update-initramfs -u (Debian) or \
-             dracut -f"
-        )),
-        Some(line) => with_line(finding, line).remedy(format!("{now}; {}", mended(line))),
-        None => finding.remedy(format!(
-            "cryptsetup refresh --allow-discards --persistent {} (LUKS1: discard in {TABLE})",
-            shown(label)
-        )),
-    }
+    let Some(line) = line else {
+        return labelled("luks-blocks", layer);
+    };
+    let next = match line.allows_discards {
+        true => {
+            "the initramfs may hold an older crypttab: update-initramfs -u (Debian) or dracut -f"
+                .to_owned()
+        }
+        false => mended(line),
+    };
+    with_line(labelled("luks-blocks.listed", layer), line).with("next", next)
 }
 
 fn not_kept(layer: &Layer, line: &CryptLine) -> Finding {
-    let label = layer.label.as_deref().unwrap_or(&layer.name);
-    let finding = Finding::new(
-        "luks-not-kept",
-        &layer.name,
-        format!("{label} passes discards on, and its line in {TABLE} lacks discard"),
-    )
-    .evidence(
-        queue(&layer.name, "discard_max_bytes"),
-        layer.limits.max_bytes,
-    );
-    with_line(finding, line)
-        .cost(
-            "discards stop at the next start, unless the LUKS2 header keeps the flag (cryptsetup \
-             luksDump prints it)",
-        )
-        .remedy(mended(line))
+    with_line(labelled("luks-not-kept", layer), line).with("mended", mended(line))
 }
 
 fn with_line(finding: Finding, line: &CryptLine) -> Finding {

@@ -1,6 +1,7 @@
 //! Findings that deserve attention: rules over the facts of an inspection.
 //!
-//! Each rule has an identifier, which docs/inspect.md explains. [`RULES`] lists them all.
+//! Each rule has an identifier, which docs/inspect.md explains. [`RULES`] lists them all, and
+//! `findings.toml` has their texts.
 
 mod drives;
 mod file_systems;
@@ -10,9 +11,14 @@ mod predicted;
 mod proven;
 mod trimmers;
 
+use std::sync::LazyLock;
+
 use serde::Serialize;
 use ssd::Card;
 use storage::stack::{Layer, LayerKind};
+use toml::Spanned;
+use toml::de::DeTable;
+use units::names::shown;
 
 use super::Inspection;
 
@@ -68,18 +74,43 @@ pub struct Evidence {
 }
 
 impl Finding {
-    fn new(id: &'static str, subject: impl Into<String>, what: impl Into<String>) -> Finding {
-        let severity = RULES.iter().find(|(rule, _)| *rule == id);
-        debug_assert!(severity.is_some(), "{id} is no rule");
-        Finding {
+    /// A finding with the texts of a rule, or of a case of it (`RULE.CASE`).
+    fn new(name: &str, subject: &str) -> Finding {
+        let rule = name.split('.').next().unwrap_or(name);
+        let known = RULES.iter().find(|(id, _)| *id == rule);
+        debug_assert!(known.is_some(), "{rule} is no rule");
+        let (id, severity) = known.copied().unwrap_or(("", Severity::Note));
+        let text = |key| text(name, key).or_else(|| text(rule, key));
+        let owned = |key| text(key).unwrap_or_default().to_owned();
+        let finding = Finding {
             id,
-            severity: severity.map_or(Severity::Note, |(_, severity)| *severity),
-            subject: subject.into(),
-            what: what.into(),
+            severity,
+            subject: subject.to_owned(),
+            what: owned("what"),
             evidence: Vec::new(),
-            cost: String::new(),
-            remedy: None,
+            cost: owned("cost"),
+            remedy: Some(owned("remedy")).filter(|remedy| !remedy.is_empty()),
+        };
+        finding
+            .with("untrimmed", UNTRIMMED)
+            .with("host-keeps", HOST_KEEPS)
+            .with("subject", shown(subject))
+    }
+
+    /// Puts a value into the place `{name}` of the texts.
+    fn with(mut self, name: &str, value: impl ToString) -> Finding {
+        let (place, value) = (format!("{{{name}}}"), value.to_string());
+        let texts = [&mut self.what, &mut self.cost].into_iter();
+        for text in texts.chain(&mut self.remedy) {
+            *text = text.replace(&place, &value);
         }
+        self
+    }
+
+    /// Adds the value of a file of the queue of the device that it is about.
+    fn limit(self, file: &str, value: impl ToString) -> Finding {
+        let file = queue(&self.subject, file);
+        self.evidence(file, value)
     }
 
     fn evidence(mut self, file: impl Into<String>, value: impl ToString) -> Finding {
@@ -89,16 +120,29 @@ impl Finding {
         });
         self
     }
+}
 
-    fn cost(mut self, cost: impl Into<String>) -> Finding {
-        self.cost = cost.into();
-        self
-    }
+/// The cost of never trimming.
+const UNTRIMMED: &str = "the drive keeps copying data that was deleted: writes get slower and wear \
+                         it sooner";
 
-    fn remedy(mut self, remedy: impl Into<String>) -> Finding {
-        self.remedy = Some(remedy.into());
-        self
-    }
+/// The cost where a host does not learn which blocks its guest has freed.
+const HOST_KEEPS: &str = "the host's storage keeps every block that was ever written";
+
+/// The texts of the rules.
+static TEXTS: LazyLock<Spanned<DeTable<'static>>> = LazyLock::new(|| {
+    DeTable::parse(include_str!("findings.toml")).expect("a test shows that it can be read")
+});
+
+/// A text of a rule.
+fn text(name: &str, key: &str) -> Option<&'static str> {
+    TEXTS
+        .get_ref()
+        .get(name)?
+        .get_ref()
+        .get(key)?
+        .get_ref()
+        .as_str()
 }
 
 /// Every rule with its severity.

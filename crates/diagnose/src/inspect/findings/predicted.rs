@@ -50,34 +50,21 @@ pub(super) fn of(facts: &Inspection, stack: &Stack, card: &Card) -> Option<Findi
         return None;
     }
     let lost = wait.as_secs_f64() * commands as f64;
-    let finding = Finding::new(
-        "predicted-stall",
-        fs.mount_point.as_str(),
-        format!(
-            "deleting {} here sends {} of {}; reads wait up to {} for each, {} in all",
-            bytes(example),
-            units::counted(commands, "discard"),
-            bytes(piece),
-            latency_us(wait.as_secs_f64() * 1e6),
-            seconds(lost)
-        ),
-    )
-    .evidence(
-        format!("card {}", card.name()),
-        format!(
-            "S = {} for {}",
-            latency_us(each.as_secs_f64() * 1e6),
-            bytes(piece)
-        ),
-    )
-    .evidence(
-        queue(&drive.name, "discard_max_bytes"),
-        drive.limits.max_bytes,
-    )
-    .remedy("trimbench rm and trimbench fstrim free at a pace");
-    let cost = match each > NEAR_TIMEOUT {
-        true => "one discard takes almost as long as Linux waits (30 s) before it resets the drive",
-        false => "the foreground stands still while the discards run",
+    let latency = |time: Duration| latency_us(time.as_secs_f64() * 1e6);
+    let name = match each > NEAR_TIMEOUT {
+        true => "predicted-stall.timeout",
+        false => "predicted-stall",
     };
-    Some(finding.cost(cost))
+    let service = format!("S = {} for {}", latency(each), bytes(piece));
+    let limit = queue(&drive.name, "discard_max_bytes");
+    Some(
+        Finding::new(name, &fs.mount_point)
+            .with("example", bytes(example))
+            .with("discards", units::counted(commands, "discard"))
+            .with("piece", bytes(piece))
+            .with("wait", latency(wait))
+            .with("lost", seconds(lost))
+            .evidence(format!("card {}", card.name()), service)
+            .evidence(limit, drive.limits.max_bytes),
+    )
 }

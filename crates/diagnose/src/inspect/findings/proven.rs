@@ -8,22 +8,15 @@ use super::Finding;
 
 pub(super) fn of(facts: &Inspection, proof: &Proof) -> Option<Finding> {
     let drive = facts.drives.first()?;
-    let finding = match proof.result {
-        Outcome::Ignored if breaks_promise(drive.reads_as()) => {
-            let virtual_drive = drive.is_virtual() || drive.transport == Transport::Loop;
-            let remedy = match virtual_drive {
-                true => "on the host: discard=unmap (QEMU), and storage that supports holes",
-                false => "do not count on TRIM here; look for newer firmware",
-            };
-            Finding::new("claims-but-ignores", &drive.name, &proof.summary)
-                .cost("freed space is never free for the drive, and deleted data can still be read")
-                .remedy(remedy)
-        }
-        Outcome::TooMuch => Finding::new("trims-too-much", &drive.name, &proof.summary)
-            .cost("TRIM destroys data that was not deleted")
-            .remedy("mount without discard, stop timers that trim, restore from a backup"),
+    let virtual_drive = drive.is_virtual() || drive.transport == Transport::Loop;
+    let name = match proof.result {
+        Outcome::Ignored if !breaks_promise(drive.reads_as()) => return None,
+        Outcome::Ignored if virtual_drive => "claims-but-ignores.host",
+        Outcome::Ignored => "claims-but-ignores",
+        Outcome::TooMuch => "trims-too-much",
         _ => return None,
     };
+    let finding = Finding::new(name, &drive.name).with("summary", &proof.summary);
     let raw = proof.raw.unwrap_or_default();
     let value = format!(
         "{} unchanged, {} zeros, {} other",

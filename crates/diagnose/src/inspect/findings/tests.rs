@@ -4,7 +4,7 @@ use linux::SysRoot;
 use testkit::Machine;
 
 use super::super::prove::{Outcome, Raw};
-use super::super::{Asked, Inspection, Now, Options, Proof, inspect};
+use super::super::{Inspection, Now, Options, Proof, Scope, inspect};
 use super::*;
 
 mod advice;
@@ -26,7 +26,7 @@ fn proven(machine: &Machine, card: Option<Card>, proof: Option<Proof>) -> Inspec
         proof,
         if_deleted: Vec::new(),
     };
-    inspect(&SysRoot::at(machine.root()), &Asked::All, &options).unwrap()
+    inspect(&SysRoot::at(machine.root()), &Scope::All, &options).unwrap()
 }
 
 fn ids(machine: &Machine) -> Vec<&'static str> {
@@ -46,6 +46,10 @@ fn finding(machine: &Machine, id: &str) -> Finding {
         .unwrap_or_else(|| panic!("no {id} in {found:#?}"))
         .clone();
     assert!(!one.evidence.is_empty() && !one.cost.is_empty(), "{one:#?}");
+    // Each place of the texts has its value.
+    let texts = format!("{} {} {:?}", one.what, one.cost, one.remedy);
+    let texts = texts.replace("ATTR{", "").replace("ATTRS{", "");
+    assert!(!texts.contains('{'), "{one:#?}");
     one
 }
 
@@ -538,6 +542,43 @@ fn every_rule_is_documented_and_has_a_test() {
             "{id} is not in docs/inspect.md"
         );
         assert!(tests.contains(&format!("\"{id}\"")), "{id} has no test");
+    }
+}
+
+/// The names that the rules give to [`Finding::new`].
+fn names_in(source: &str) -> Vec<&str> {
+    let words = source.split('"').skip(1).step_by(2);
+    let is_name = |word: &&str| {
+        RULES
+            .iter()
+            .any(|rule| Some(rule.0) == word.split('.').next())
+    };
+    words.filter(is_name).collect()
+}
+
+#[test]
+fn every_case_of_a_rule_has_texts_and_every_text_a_case() {
+    let sources = [
+        include_str!("drives.rs"),
+        include_str!("file_systems.rs"),
+        include_str!("layers.rs"),
+        include_str!("luks.rs"),
+        include_str!("predicted.rs"),
+        include_str!("proven.rs"),
+        include_str!("trimmers.rs"),
+    ];
+    let names: Vec<&str> = sources.into_iter().flat_map(names_in).collect();
+    for name in &names {
+        let finding = Finding::new(name, "sda");
+        assert!(
+            !finding.what.is_empty() && !finding.cost.is_empty(),
+            "{name}"
+        );
+    }
+    let is_used = |name: &str| names.iter().any(|one| one.split('.').next() == Some(name));
+    for (name, _) in TEXTS.get_ref() {
+        let name = name.get_ref().as_ref();
+        assert!(names.contains(&name) || is_used(name), "{name} is not used");
     }
 }
 

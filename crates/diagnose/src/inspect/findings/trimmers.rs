@@ -3,6 +3,7 @@
 use storage::stack::Mounted;
 
 use super::super::Inspection;
+use super::super::policy::Trimmer;
 use super::file_systems::covers;
 use super::{Finding, MOUNTS};
 
@@ -29,23 +30,12 @@ fn several(facts: &Inspection, fs: &Mounted) -> Option<Finding> {
     if names.len() < 2 {
         return None;
     }
-    let mut finding = Finding::new(
-        "several-trimmers",
-        &fs.mount_point,
-        format!("trimmed by {}", names.join(" and by ")),
-    )
-    .evidence(
-        MOUNTS,
-        format!("{} {}", fs.mount_point, fs.options.join(",")),
-    );
-    for timer in &timers {
-        finding = finding.evidence(&timer.file, covers(timer));
-    }
-    Some(
-        finding
-            .cost("free space is discarded more than once, and each time the drive may stall")
-            .remedy("keep one: online discard, or a timer"),
-    )
+    let online = format!("{} {}", fs.mount_point, fs.options.join(","));
+    let finding = Finding::new("several-trimmers", &fs.mount_point)
+        .with("names", names.join(" and by "))
+        .evidence(MOUNTS, online);
+    let add = |finding: Finding, timer: &&Trimmer| finding.evidence(&timer.file, covers(timer));
+    Some(timers.iter().fold(finding, add))
 }
 
 /// Guests of one host whose timers elapse together.
@@ -54,20 +44,10 @@ fn herd(facts: &Inspection) -> Option<Finding> {
         one.inactive.is_none() && one.name.ends_with(".timer") && one.random_delay_s < HERD_S
     })?;
     facts.virtual_machine.then(|| {
-        Finding::new(
-            "timer-herd",
-            &timer.name,
-            "every machine with this timer trims in the same hours, also all those of one host",
-        )
-        .evidence(
-            &timer.file,
-            format!("OnCalendar={}", timer.schedule.as_deref().unwrap_or("")),
-        )
-        .evidence(
-            &timer.file,
-            format!("RandomizedDelaySec={} s", timer.random_delay_s),
-        )
-        .cost("the host's storage gets the discards of all its guests at once")
-        .remedy("trimbench fstrim --install-timer: each machine has its own time within half a day")
+        let when = format!("OnCalendar={}", timer.schedule.as_deref().unwrap_or(""));
+        let delay = format!("RandomizedDelaySec={} s", timer.random_delay_s);
+        Finding::new("timer-herd", &timer.name)
+            .evidence(&timer.file, when)
+            .evidence(&timer.file, delay)
     })
 }

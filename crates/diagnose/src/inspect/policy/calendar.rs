@@ -28,37 +28,20 @@ impl Calendar {
     /// Reads an expression; `None` for one that this doesn't understand.
     pub fn parse(text: &str) -> Option<Calendar> {
         let text = text.trim().to_ascii_lowercase();
-        let midnight = Calendar {
+        let mut found = Calendar {
             weekdays: [true; 7],
             day: None,
             hour: Some(0),
             minute: 0,
             second: 0,
         };
-        match text.as_str() {
-            "hourly" => {
-                return Some(Calendar {
-                    hour: None,
-                    ..midnight
-                });
-            }
-            "daily" => return Some(midnight),
-            "weekly" => {
-                let weekdays = std::array::from_fn(|day| day == 0);
-                return Some(Calendar {
-                    weekdays,
-                    ..midnight
-                });
-            }
-            "monthly" => {
-                return Some(Calendar {
-                    day: Some(1),
-                    ..midnight
-                });
-            }
-            _ => {}
-        }
-        let mut found = midnight;
+        let text = match text.as_str() {
+            "hourly" => "*:00",
+            "daily" => "00:00",
+            "weekly" => "mon",
+            "monthly" => "*-*-1",
+            other => other,
+        };
         for word in text.split_whitespace() {
             if word.contains(':') {
                 let mut parts = word.split(':');

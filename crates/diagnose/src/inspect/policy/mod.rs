@@ -11,6 +11,7 @@ use std::time::UNIX_EPOCH;
 use linux::SysRoot;
 use linux::fstab::{self, Entry};
 use linux::mounts::Mount;
+use linux::sysroot::{entries, value};
 use serde::Serialize;
 
 pub use calendar::Calendar;
@@ -192,8 +193,8 @@ fn timers(sys: &SysRoot, mounts: &[Mount], now: Now) -> Vec<Trimmer> {
 
 /// Whether the first process is systemd, or isn't known.
 fn runs_systemd(sys: &SysRoot) -> bool {
-    let first = sys.text("/proc/1/comm");
-    first.is_ok_and(|name| name.trim() == "systemd") || !sys.path("/proc/1/comm").exists()
+    let first = sys.line("/proc/1/comm");
+    first.as_deref() == Some("systemd") || !sys.path("/proc/1/comm").exists()
 }
 
 fn outside_only(unit: &Unit) -> bool {
@@ -255,34 +256,21 @@ fn users(sys: &SysRoot, mounts: &[Mount]) -> Vec<User> {
         switch: format!("zpool get autotrim {pool}"),
     };
     let mut found: Vec<User> = Vec::new();
-    let all = fs::read_dir(sys.path("/sys/class/block"))
-        .into_iter()
-        .flatten();
-    let mut names: Vec<_> = all.flatten().map(|entry| entry.file_name()).collect();
-    names.sort();
-    for name in names.iter().map(|name| linux::sysroot::device_name(name)) {
-        let read = |file: &str| linux::sysroot::text(&sys.class(&name).join(file));
-        let number = read("dev").unwrap_or_default();
-        let udev = sys
-            .text(format!("/run/udev/data/b{}", number.trim()))
-            .unwrap_or_default();
-        let value = |key: &str| {
-            udev.lines().find_map(|line| {
-                line.strip_prefix("E:")?
-                    .strip_prefix(key)?
-                    .strip_prefix('=')
-            })
-        };
-        let is_osd = value("ID_FS_TYPE") == Some("ceph_bluestore")
-            || read("dm/name").is_ok_and(|name| name.starts_with("ceph--"));
+    for name in sys.devices() {
+        let number = sys.attribute(&name, "dev").unwrap_or_default();
+        let udev = sys.text(format!("/run/udev/data/b{number}"));
+        let udev = udev.unwrap_or_default();
+        let kind = value(&udev, "E:ID_FS_TYPE=");
+        let label = sys.attribute(&name, "dm/name").unwrap_or_default();
+        let is_osd = kind == Some("ceph_bluestore") || label.starts_with("ceph--");
         if is_osd {
             found.push(User {
                 device: Some(name),
                 name: "a Ceph OSD".to_owned(),
                 switch: "ceph config get osd bdev_enable_discard".to_owned(),
             });
-        } else if value("ID_FS_TYPE") == Some("zfs_member") {
-            let pool = value("ID_FS_LABEL").unwrap_or("of an unknown name");
+        } else if kind == Some("zfs_member") {
+            let pool = value(&udev, "E:ID_FS_LABEL=").unwrap_or("of an unknown name");
             found.push(zfs(Some(name), pool));
         }
     }
@@ -334,16 +322,9 @@ fn files(sys: &SysRoot, place: &str) -> Vec<String> {
     if sys.path(place).is_file() {
         return vec![place.to_owned()];
     }
-    let entries = fs::read_dir(sys.path(place))
-        .into_iter()
-        .flatten()
-        .flatten();
-    let files = entries.filter(|entry| entry.path().is_file());
-    let mut names: Vec<String> = files
-        .map(|entry| format!("{place}/{}", entry.file_name().to_string_lossy()))
-        .collect();
-    names.sort();
-    names
+    let names = entries(&sys.path(place)).into_iter();
+    let files = names.map(|name| format!("{place}/{name}"));
+    files.filter(|file| sys.path(file).is_file()).collect()
 }
 
 fn issue_discards(text: &str) -> bool {

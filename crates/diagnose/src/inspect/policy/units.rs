@@ -5,6 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use linux::SysRoot;
+use linux::sysroot::entries;
 
 /// Where units are, the first before the others (systemd.unit(5)).
 const PLACES: [&str; 5] = [
@@ -79,37 +80,30 @@ fn drop_ins(sys: &SysRoot, name: &str) -> Vec<String> {
     let mut found: Vec<(String, PathBuf)> = Vec::new();
     for place in PLACES {
         let folder = sys.path(format!("{place}/{name}.d"));
-        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-            let file = entry.file_name().to_string_lossy().into_owned();
+        for file in entries(&folder) {
             if file.ends_with(".conf") && found.iter().all(|(one, _)| *one != file) {
-                found.push((file, entry.path()));
+                let path = folder.join(&file);
+                found.push((file, path));
             }
         }
     }
     found.sort();
-    let texts = found.into_iter();
-    texts
-        .filter_map(|(_, path)| fs::read_to_string(path).ok())
-        .collect()
+    let texts = found.iter().map(|(_, path)| fs::read_to_string(path));
+    texts.flatten().collect()
 }
 
 /// Names of the timers that some unit wants, and of `fstrim.timer` and ours if they are there.
 pub(super) fn timers(sys: &SysRoot) -> Vec<(String, bool)> {
     let mut enabled = BTreeSet::new();
     for place in PLACES {
-        let folder = sys.path(format!("{place}/timers.target.wants"));
-        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-        let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
-        enabled.extend(names.filter(|name| name.ends_with(".timer")));
+        let names = entries(&sys.path(format!("{place}/timers.target.wants")));
+        enabled.extend(names.into_iter().filter(|name| name.ends_with(".timer")));
     }
-    let known = ["fstrim.timer", "trimbench-fstrim.timer"];
-    let disabled = known.iter().filter(|name| !enabled.contains(**name));
-    let disabled: Vec<(String, bool)> = disabled.map(|name| ((*name).to_owned(), false)).collect();
-    enabled
-        .into_iter()
-        .map(|name| (name, true))
-        .chain(disabled)
-        .collect()
+    let known = ["fstrim.timer", "trimbench-fstrim.timer"].map(str::to_owned);
+    let disabled = known.into_iter().filter(|name| !enabled.contains(name));
+    let disabled: Vec<(String, bool)> = disabled.map(|name| (name, false)).collect();
+    let enabled = enabled.into_iter().map(|name| (name, true));
+    enabled.chain(disabled).collect()
 }
 
 /// A time span of systemd, in seconds: `6000`, `100min`, `1h 30min`.

@@ -1,6 +1,6 @@
 //! The drives' own reports, as text.
 
-use std::fmt::Write;
+use std::fmt::{Display, Write};
 
 use record::AtaTrim;
 use storage::drive::{Ata, Drive, Nvme, ReadsAs, Scsi, Transport};
@@ -50,6 +50,15 @@ fn line(drive: &Drive) -> Option<String> {
     (!parts.is_empty()).then(|| format!("{}: {}", drive.name, parts.join(", ")))
 }
 
+/// Rows of a table.
+struct Rows<'a>(&'a mut String);
+
+impl Rows<'_> {
+    fn add(&mut self, name: &str, value: impl Display) {
+        let _ = writeln!(self.0, "  {name:<34} {value}");
+    }
+}
+
 /// Everything.
 pub(super) fn all(out: &mut String, drive: &Drive) {
     let model = drive.model.as_deref().unwrap_or("no model");
@@ -61,104 +70,93 @@ pub(super) fn all(out: &mut String, drive: &Drive) {
         drive.name,
         transport(drive.transport)
     );
-    let mut row = |name: &str, value: String| {
-        let _ = writeln!(out, "  {name:<34} {value}");
-    };
-    row("size", bytes(drive.size_bytes));
-    row("firmware", firmware);
+    let mut rows = Rows(out);
+    rows.add("size", bytes(drive.size_bytes));
+    rows.add("firmware", firmware);
     let limits = &drive.limits;
-    row("discard_max_bytes", exact(limits.max_bytes));
-    row("discard_max_hw_bytes", exact(limits.max_hw_bytes));
-    row("discard_granularity", exact(limits.granularity_bytes));
-    row("max_discard_segments", limits.max_segments.to_string());
+    rows.add("discard_max_bytes", exact(limits.max_bytes));
+    rows.add("discard_max_hw_bytes", exact(limits.max_hw_bytes));
+    rows.add("discard_granularity", exact(limits.granularity_bytes));
+    rows.add("max_discard_segments", limits.max_segments);
     if let Some(rotational) = drive.rotational {
-        row("rotational", yes(rotational).to_owned());
+        rows.add("rotational", yes(rotational));
     }
     if let Some(trim) = limits.ata_trim {
-        row("TRIM through libata", queueing(trim).to_owned());
+        rows.add("TRIM through libata", queueing(trim));
     }
     if let Some(mode) = &drive.provisioning_mode {
-        row("provisioning_mode", mode.clone());
+        rows.add("provisioning_mode", mode);
     }
     if let Some(page) = &drive.nvme {
-        nvme(&mut row, page);
+        nvme(&mut rows, page);
     }
     if let Some(page) = &drive.ata {
-        ata(&mut row, page);
+        ata(&mut rows, page);
     }
     if let Some(page) = &drive.scsi {
-        scsi(&mut row, page);
+        scsi(&mut rows, page);
     }
-    out.push('\n');
+    rows.0.push('\n');
 }
 
-fn nvme(row: &mut impl FnMut(&str, String), page: &Nvme) {
-    row("Deallocate (ONCS bit 2)", yes(page.deallocate).to_owned());
-    row(
-        "Write Zeroes (ONCS bit 3)",
-        yes(page.write_zeroes).to_owned(),
-    );
-    row(
-        "deallocated blocks read (DLFEAT)",
-        reads_as(page.reads_as).to_owned(),
-    );
-    row(
+fn nvme(rows: &mut Rows<'_>, page: &Nvme) {
+    rows.add("Deallocate (ONCS bit 2)", yes(page.deallocate));
+    rows.add("Write Zeroes (ONCS bit 3)", yes(page.write_zeroes));
+    rows.add("deallocated blocks read (DLFEAT)", reads_as(page.reads_as));
+    rows.add(
         "Write Zeroes deallocates (DLFEAT)",
-        yes(page.zeroes_deallocate).to_owned(),
+        yes(page.zeroes_deallocate),
     );
-    row("logical block", exact(page.lba_bytes));
+    rows.add("logical block", exact(page.lba_bytes));
     let none = || "not reported".to_owned();
-    row(
+    rows.add(
         "preferred granularity (NPDG)",
         page.preferred_granularity_bytes.map_or_else(none, exact),
     );
-    row(
+    rows.add(
         "preferred alignment (NPDA)",
         page.preferred_alignment_bytes.map_or_else(none, exact),
     );
-    row("in use (NUSE)", page.used_bytes.map_or_else(none, bytes));
-    row("ranges in a command (DMRL)", limit(page.max_ranges.into()));
-    row(
+    rows.add("in use (NUSE)", page.used_bytes.map_or_else(none, bytes));
+    rows.add("ranges in a command (DMRL)", limit(page.max_ranges.into()));
+    rows.add(
         "blocks in a range (DMRSL)",
         limit(page.max_range_blocks.into()),
     );
-    row("blocks in a command (DMSL)", limit(page.max_blocks));
-    row(
+    rows.add("blocks in a command (DMSL)", limit(page.max_blocks));
+    rows.add(
         "largest discard Linux makes of it",
         exact(page.linux_max_bytes),
     );
 }
 
-fn ata(row: &mut impl FnMut(&str, String), page: &Ata) {
-    row("TRIM (word 169)", yes(page.trim).to_owned());
-    row(
+fn ata(rows: &mut Rows<'_>, page: &Ata) {
+    rows.add("TRIM (word 169)", yes(page.trim));
+    rows.add(
         "payload blocks (word 105)",
         limit(page.max_payload_blocks.into()),
     );
-    row(
-        "trimmed sectors read (word 69)",
-        reads_as(page.reads_as).to_owned(),
-    );
-    row("queued TRIM (word 77)", yes(page.queued).to_owned());
+    rows.add("trimmed sectors read (word 69)", reads_as(page.reads_as));
+    rows.add("queued TRIM (word 77)", yes(page.queued));
 }
 
-fn scsi(row: &mut impl FnMut(&str, String), page: &Scsi) {
-    let flag = |value: Option<bool>| value.map_or("not known", yes).to_owned();
+fn scsi(rows: &mut Rows<'_>, page: &Scsi) {
+    let flag = |value: Option<bool>| value.map_or("not known", yes);
     let number = |value: Option<u32>| {
         value.map_or_else(|| "not known".to_owned(), |value| limit(value.into()))
     };
-    row("LBPME", flag(page.lbpme));
-    row("LBPRZ", flag(page.lbprz));
-    row("UNMAP (LBPU)", flag(page.unmap));
-    row("WRITE SAME(16) (LBPWS)", flag(page.write_same_16));
-    row("WRITE SAME(10) (LBPWS10)", flag(page.write_same_10));
-    row("blocks in an UNMAP", number(page.max_unmap_blocks));
-    row(
+    rows.add("LBPME", flag(page.lbpme));
+    rows.add("LBPRZ", flag(page.lbprz));
+    rows.add("UNMAP (LBPU)", flag(page.unmap));
+    rows.add("WRITE SAME(16) (LBPWS)", flag(page.write_same_16));
+    rows.add("WRITE SAME(10) (LBPWS10)", flag(page.write_same_10));
+    rows.add("blocks in an UNMAP", number(page.max_unmap_blocks));
+    rows.add(
         "descriptors in an UNMAP",
         number(page.max_unmap_descriptors),
     );
-    row("granularity, in blocks", number(page.granularity_blocks));
-    row(
+    rows.add("granularity, in blocks", number(page.granularity_blocks));
+    rows.add(
         "alignment, in blocks",
         page.alignment_blocks
             .map_or_else(|| "not reported".to_owned(), |n| n.to_string()),

@@ -7,6 +7,7 @@ use crate::watch::view::Key;
 use crate::why::Missing;
 
 const LOOK: Look = Look {
+    width: 80,
     unicode: true,
     colour: false,
 };
@@ -67,6 +68,7 @@ dd (14925)            0.97 s   0.95 s  write       behind discards /mnt/lab";
 #[test]
 fn ascii_terminals_get_ascii_alone() {
     let look = Look {
+        width: 80,
         unicode: false,
         colour: false,
     };

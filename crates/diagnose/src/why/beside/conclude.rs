@@ -3,7 +3,7 @@
 use record::waits::{ActorWaits, Cause, PhaseWaits, Timeline, Wait, WaitShares};
 use record::{DeviceInterval, RunRecord, Waits};
 
-use super::ledger::{Ledger, Scene, Stretch, Sum, Way};
+use super::ledger::{Ledger, PhaseActor, Stretch, Sum, WaitKind};
 use super::{Found, PERIOD};
 use crate::why::Missing;
 use crate::why::devices::slows_others;
@@ -20,7 +20,7 @@ const STARVED: f64 = 0.5;
 /// where that is at least so many operations in an interval.
 const FEW: f64 = 5.0;
 
-/// Looked at, and nothing seen.
+/// SampledThread at, and nothing seen.
 pub(super) fn nothing(missing: &Missing) -> Waits {
     Waits {
         missing: vec![in_words(missing)],
@@ -57,13 +57,13 @@ fn in_words(missing: &Missing) -> String {
 fn acquitted(found: &Found, record: &RunRecord, zero_s: f64) -> bool {
     let leaves = record.head.devices.iter().enumerate();
     let leaves = leaves.filter(|(_, device)| device.leaf);
-    let told = leaves.filter_map(|(index, device)| {
+    let slow = leaves.filter_map(|(index, device)| {
         let number = found.devices.iter().find(|one| one.1 == device.name)?.0;
         let spans = found.ledger.in_flight.get(&number)?;
         slows_others(&did(record, index, zero_s), spans)
     });
-    let told: Vec<bool> = told.collect();
-    !told.is_empty() && told.iter().all(|slows| !slows) && !starves(&found.ledger, record, zero_s)
+    let slow: Vec<bool> = slow.collect();
+    !slow.is_empty() && slow.iter().all(|slows| !slows) && !starves(&found.ledger, record, zero_s)
 }
 
 /// Whether some actor completed far less while discards were in flight.
@@ -139,7 +139,7 @@ fn phases(ledger: &Ledger, actor: usize, acquitted: bool) -> Vec<PhaseWaits> {
 }
 
 /// The ways, with what discards covered as waits behind them, unless they are acquitted.
-fn ways<'a>(sums: impl Iterator<Item = (&'a Way, &'a Sum)>, acquitted: bool) -> Vec<Wait> {
+fn ways<'a>(sums: impl Iterator<Item = (&'a WaitKind, &'a Sum)>, acquitted: bool) -> Vec<Wait> {
     let mut waits: Vec<Wait> = Vec::new();
     let mut add = |cause, call: Option<&str>, seconds: f64, looks| {
         if seconds <= 0.0 {
@@ -190,7 +190,7 @@ fn ways<'a>(sums: impl Iterator<Item = (&'a Way, &'a Sum)>, acquitted: bool) -> 
 }
 
 /// Its discards belong to the longest wait in them.
-fn count_discards(waits: &mut [Wait], ledger: &Ledger, scene: &Scene) {
+fn count_discards(waits: &mut [Wait], ledger: &Ledger, scene: &PhaseActor) {
     let count = ledger.discards.get(scene).copied().unwrap_or(0);
     let mut own = waits.iter_mut();
     if let Some(wait) = own.find(|wait| wait.cause == Cause::InDiscards) {

@@ -52,10 +52,10 @@ pub(super) struct Sent {
 }
 
 /// A phase of the run, an actor in it.
-pub(super) type Scene = (usize, usize);
+pub(super) type PhaseActor = (usize, usize);
 
 /// A cause, and the system call.
-pub(super) type Way = (Cause, Option<&'static str>);
+pub(super) type WaitKind = (Cause, Option<&'static str>);
 
 /// Time that was spent in one way.
 #[derive(Debug, Clone, Copy, Default)]
@@ -106,9 +106,9 @@ pub(super) struct Ledger {
     tracks: HashMap<u32, Track>,
     /// The first begins before any other.
     pub(super) phases: Vec<Began>,
-    pub(super) sums: BTreeMap<Scene, HashMap<Way, Sum>>,
-    pub(super) discards: HashMap<Scene, u64>,
-    pub(super) threads: HashMap<Scene, HashSet<u32>>,
+    pub(super) sums: BTreeMap<PhaseActor, HashMap<WaitKind, Sum>>,
+    pub(super) discards: HashMap<PhaseActor, u64>,
+    pub(super) threads: HashMap<PhaseActor, HashSet<u32>>,
     pub(super) stretch_s: f64,
     /// By actor.
     pub(super) stretches: Vec<Vec<Stretch>>,
@@ -173,7 +173,7 @@ impl Ledger {
         } = window;
         self.to_s = to_s;
         self.make_room(to_s);
-        self.take_sent(&sent);
+        self.add_sent(&sent);
         for (thread, spans) in own {
             if let Some(track) = self.tracks.get_mut(&thread)
                 && track.reason.is_none_or(waits_itself)
@@ -185,7 +185,7 @@ impl Ledger {
         let any = discards.iter().fold(none, |sum, one| sum.with(&one.1));
         for sample in &sampled.samples {
             let thread = sampled.threads[sample.thread].thread.tid;
-            self.take_look(sample, thread, &any);
+            self.add_sample(sample, thread, &any);
         }
         for (number, spans) in discards {
             let known = self.in_flight.entry(number).or_default();
@@ -196,7 +196,7 @@ impl Ledger {
         }
     }
 
-    fn take_sent(&mut self, sent: &[Sent]) {
+    fn add_sent(&mut self, sent: &[Sent]) {
         for one in sent {
             let Some(&actor) = self.of_thread.get(&one.thread) else {
                 continue;
@@ -212,7 +212,7 @@ impl Ledger {
         }
     }
 
-    fn take_look(&mut self, sample: &Sample, thread: u32, discards: &Spans) {
+    fn add_sample(&mut self, sample: &Sample, thread: u32, discards: &Spans) {
         let Some(&actor) = self.of_thread.get(&thread) else {
             return;
         };

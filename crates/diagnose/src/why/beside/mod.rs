@@ -20,9 +20,9 @@ use load::roster::{Member, Roster};
 use record::{RunRecord, Waits};
 use storage::disks::Disks;
 
-use super::observe::{Device, by_statistics, monotonic_s};
+use super::observe::{Device, monotonic_s};
 use super::sampler::Sampler;
-use super::spans::Spans;
+use super::trace::Trace;
 use super::tracer::Tracer;
 use super::{Missing, Subject};
 use ledger::{Ledger, Sent, Window};
@@ -41,7 +41,7 @@ const LISTING: u32 = 20;
 
 /// Watching under way. Dropping it ends it.
 #[derive(Debug)]
-pub struct Beside {
+pub struct RunObserver {
     stop: Arc<AtomicBool>,
     /// `None` only once it was joined, or where it can't be started.
     thread: Option<JoinHandle<Found>>,
@@ -58,10 +58,10 @@ struct Found {
     cpu_share: f64,
 }
 
-impl Beside {
+impl RunObserver {
     /// Begins to watch who stands in a run's `roster`, as they begin. `devices`: the kernel names of
     /// the target's devices.
-    pub fn begin(sys: SysRoot, devices: &[String], roster: Roster) -> Beside {
+    pub fn begin(sys: SysRoot, devices: &[String], roster: Roster) -> RunObserver {
         let stop = Arc::new(AtomicBool::new(false));
         let watcher = Watcher::begin(sys, devices, roster);
         let own = stop.clone();
@@ -71,7 +71,7 @@ impl Beside {
             Ok(thread) => (Some(thread), None),
             Err(error) => (None, Some(no_thread(&error.to_string()))),
         };
-        Beside {
+        RunObserver {
             stop,
             thread,
             failure,
@@ -94,7 +94,7 @@ impl Beside {
     }
 }
 
-impl Drop for Beside {
+impl Drop for RunObserver {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
@@ -209,7 +209,7 @@ impl Watcher {
 
     /// Looks at each thread.
     fn look(&mut self) {
-        self.let_join();
+        self.add_members();
         self.list_programs();
         let members = &self.members;
         let idle = |thread: Thread| {
@@ -236,7 +236,7 @@ impl Watcher {
     }
 
     /// Adds the threads and programs that have begun since the last time.
-    fn let_join(&mut self) {
+    fn add_members(&mut self) {
         let pid = std::process::id();
         let fresh = self.roster.members(self.members.len());
         self.members
@@ -290,38 +290,29 @@ impl Watcher {
         let now_s = monotonic_s();
         let sampled = self.sampler.drain();
         self.without_stacks |= sampled.without_stacks;
-        let mut own = std::collections::HashMap::new();
-        let mut sent = Vec::new();
-        let mut discards: Vec<(DeviceNumber, Spans)> = Vec::new();
-        if let Some(tracer) = &mut self.tracer {
-            let mut piece = tracer.drain(now_s, &self.disks);
-            self.lost += piece.lost;
-            own = piece.own;
-            sent = piece
-                .senders
-                .iter()
-                .map(|one| Sent {
-                    thread: one.pid,
-                    reason: one.reason,
-                    discards: one.discards,
-                    at_s: one.first_s,
-                })
-                .collect();
-            for (number, _) in &self.numbers {
-                discards.extend(piece.discards.remove(number).map(|spans| (*number, spans)));
-            }
-        } else {
-            for device in &mut self.devices {
-                let did = std::mem::take(&mut device.did);
-                discards.push((device.number, by_statistics(&did)));
-            }
-        }
+        let devices = self.devices.iter();
+        let mut piece = match &mut self.tracer {
+            Some(tracer) => tracer.drain(now_s, &self.disks),
+            None => Trace::by_statistics(devices.map(|one| (one.number, &one.did[..]))),
+        };
+        self.devices.iter_mut().for_each(|one| one.did.clear());
+        self.lost += piece.lost;
+        let sent = piece.senders.iter().map(|one| Sent {
+            thread: one.pid,
+            reason: one.reason,
+            discards: one.discards,
+            at_s: one.first_s,
+        });
+        let sent = sent.collect();
+        let numbers = self.numbers.iter().map(|one| one.0);
+        let discards = numbers.filter_map(|one| Some((one, piece.discards.remove(&one)?)));
+        let discards = discards.collect();
         // The first is the ledger's own.
         let known = self.ledger.phases.len() - 1;
         self.ledger.begin(self.roster.phases(known));
         self.ledger.fold(Window {
             sampled,
-            own,
+            own: piece.own,
             sent,
             discards,
             to_s: now_s,

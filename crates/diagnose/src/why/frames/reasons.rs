@@ -1,8 +1,10 @@
 //! Why the kernel sends a discard, by its stack.
 
+use std::sync::LazyLock;
+
 use serde::{Deserialize, Serialize};
 
-use super::base;
+use super::{Table, first, table};
 
 /// The reason for which the kernel sends a discard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -36,113 +38,13 @@ pub enum Reason {
     Unknown,
 }
 
-/// Functions that tell a reason, the special before the general.
-const REASONS: &[(Reason, &[&str])] = &[
-    (
-        Reason::Swap,
-        &[
-            "__do_sys_swapon",
-            "discard_swap_cluster",
-            "swap_do_scheduled_discard",
-            "discard_swap",
-            "swap_discard_work",
-        ],
-    ),
-    (
-        Reason::Loop,
-        &[
-            "lo_fallocate",
-            "loop_process_work",
-            "loop_workfn",
-            "loop_rootcg_workfn",
-        ],
-    ),
-    (
-        Reason::Trim,
-        &[
-            "ext4_trim_fs",
-            "xfs_ioc_trim",
-            "xfs_trim_perag_extents",
-            "xfs_trim_extents",
-            "btrfs_trim_fs",
-            "btrfs_trim_block_group",
-            "btrfs_ioctl_fitrim",
-            "fat_trim_fs",
-            "f2fs_trim_fs",
-        ],
-    ),
-    (
-        Reason::Device,
-        &[
-            "blk_ioctl_discard",
-            "blkdev_fallocate",
-            "blkdev_common_ioctl",
-            "blkdev_uring_cmd",
-            "blkdev_cmd_discard",
-            "blkdev_ioctl",
-        ],
-    ),
-    (Reason::BtrfsAsync, &["btrfs_discard_workfn"]),
-    (
-        Reason::BtrfsCommit,
-        &[
-            "btrfs_finish_extent_commit",
-            "btrfs_discard_extent",
-            "btrfs_issue_discard",
-            "btrfs_delete_unused_bgs",
-        ],
-    ),
-    (
-        Reason::ExtCommit,
-        &[
-            "ext4_discard_work",
-            "ext4_process_freed_data",
-            "jbd2_journal_commit_transaction",
-        ],
-    ),
-    (
-        Reason::ExtCall,
-        &["ext4_free_blocks", "ext4_issue_discard", "ext4_mb_clear_bb"],
-    ),
-    (
-        Reason::XfsLog,
-        &[
-            "xlog_cil_committed",
-            "xlog_cil_process_committed",
-            "xfs_discard_extents",
-            "xfs_discard_endio_work",
-        ],
-    ),
-    (
-        Reason::F2fs,
-        &[
-            "issue_discard_thread",
-            "__submit_discard_cmd",
-            "f2fs_issue_discard",
-        ],
-    ),
-    (Reason::Fat, &["fat_free_clusters", "fat_free"]),
-    (
-        Reason::Layer,
-        &[
-            "dm_submit_bio",
-            "process_deferred_bios",
-            "md_submit_bio",
-            "raid5d",
-            "dm_wq_work",
-        ],
-    ),
-];
+/// Reasons by function.
+pub(super) static REASONS: LazyLock<Table<Reason>> =
+    LazyLock::new(|| table(include_str!("reasons.txt")));
 
 /// Why a discard was sent with this stack, the innermost function first.
-pub fn reason<'a>(stack: impl IntoIterator<Item = &'a str> + Clone) -> Reason {
-    let found = REASONS.iter().find(|(_, functions)| {
-        stack
-            .clone()
-            .into_iter()
-            .any(|frame| functions.contains(&base(frame)))
-    });
-    found.map_or(Reason::Unknown, |(reason, _)| *reason)
+pub fn reason<'a>(stack: impl IntoIterator<Item = &'a str>) -> Reason {
+    first(&REASONS, stack).unwrap_or(Reason::Unknown)
 }
 
 impl Reason {

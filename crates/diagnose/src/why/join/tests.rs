@@ -3,7 +3,7 @@
 use super::*;
 use crate::why::frames::Reason;
 use crate::why::observe::Did;
-use crate::why::sampler::{Looked, Sampled};
+use crate::why::sampler::{Sampled, SampledThread};
 use crate::why::trace::{Sender, Trace};
 use linux::tasks::{Call, Thread};
 use record::DeviceInterval;
@@ -48,7 +48,7 @@ fn observation(place: Place, stack: &[&str], on: Option<DeviceNumber>) -> Observ
         to_s: 110.0,
         sampled: Sampled {
             samples: samples.collect(),
-            threads: vec![Looked {
+            threads: vec![SampledThread {
                 thread: Thread { pid: 7, tid: 7 },
                 comm: "vim".to_owned(),
                 kernel: false,
@@ -208,7 +208,7 @@ fn nothing_seen_is_nothing_said() {
     assert!(why.sentence.starts_with("Nothing waited"));
     let text = crate::why::text::page(
         &why,
-        crate::why::text::Look {
+        crate::Look {
             width: 80,
             unicode: false,
             colour: false,

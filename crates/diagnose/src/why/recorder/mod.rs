@@ -4,13 +4,13 @@
 //! |---|---|
 //! | [`ring`] | how are the last minutes kept in bounded memory? |
 //! | [`recording`] | how does it become an [`Observation`](super::Observation) of another process? |
-//! | [`desk`] | where does the recorder run, and how is it asked? |
+//! | [`server`] | where does the recorder run, and how is it asked? |
 //!
 //! The recorder uses the sampler and the tracer of `why`, and draws no conclusions itself.
 
-pub mod desk;
 pub mod recording;
 pub mod ring;
+pub mod server;
 
 #[cfg(test)]
 mod tests;
@@ -19,9 +19,10 @@ use std::io::{self, Write};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use linux::SysRoot;
+use linux::mounts::DeviceNumber;
 use storage::disks::Disks;
 
-use super::observe::{Device, by_statistics, cpu_s, monotonic_s};
+use super::observe::{Device, Did, cpu_s, monotonic_s};
 use super::sampler::Sampler;
 use super::trace::Trace;
 use super::tracer::Tracer;
@@ -122,10 +123,10 @@ impl Recorder {
         }
         self.awake = self.sampler.blocked_for_s(now_s) >= LONG_S;
         if self.work_from.0.elapsed() >= WORK {
-            self.keep_work();
+            self.push_work();
         }
         if self.looks_from.0.elapsed() >= LOOKS {
-            self.keep_looks();
+            self.push_looks();
         }
         if self.renewed.elapsed() >= RENEWED {
             self.renew(now_s);
@@ -138,8 +139,8 @@ impl Recorder {
     /// # Errors
     /// Those of `to`.
     pub fn write(&mut self, from_s: f64, to: &mut dyn Write) -> io::Result<()> {
-        self.keep_work();
-        self.keep_looks();
+        self.push_work();
+        self.push_looks();
         let now_s = monotonic_s();
         let unix = SystemTime::now().duration_since(UNIX_EPOCH);
         let mut missing = self.missing.clone();
@@ -160,28 +161,22 @@ impl Recorder {
         recording::write(&head, self.ring.since(from_s), to)
     }
 
-    fn keep_work(&mut self) {
+    fn push_work(&mut self) {
         let now_s = monotonic_s();
         let from_s = std::mem::replace(&mut self.work_from, (Instant::now(), now_s)).1;
         let devices = self.devices.iter_mut();
-        let devices: Vec<_> = devices
+        let devices: Vec<(DeviceNumber, Vec<Did>)> = devices
             .map(|device| (device.number, std::mem::take(&mut device.did)))
             .collect();
         let trace = match &mut self.tracer {
             Some(tracer) => tracer.drain(now_s, &self.disks),
-            None => {
-                let mut trace = Trace::default();
-                let all = devices.iter();
-                let all = all.map(|(number, did)| (*number, by_statistics(did)));
-                trace.discards = all.collect();
-                trace
-            }
+            None => Trace::by_statistics(devices.iter().map(|one| (one.0, &one.1[..]))),
         };
         let work = Work::new((from_s, now_s), trace, devices);
         self.ring.push(Piece::Work(work));
     }
 
-    fn keep_looks(&mut self) {
+    fn push_looks(&mut self) {
         let now_s = monotonic_s();
         let from_s = std::mem::replace(&mut self.looks_from, (Instant::now(), now_s)).1;
         let looks = Looks::new((from_s, now_s), self.sampler.drain());
@@ -204,13 +199,6 @@ impl Recorder {
 
     fn open_devices(&mut self, now_s: f64) {
         let there = self.disks.with_discard(&self.sys);
-        self.devices
-            .retain(|device| there.iter().any(|one| one.0 == device.number));
-        for (number, name) in there {
-            if self.devices.iter().all(|device| device.number != number) {
-                let device = Device::open(&self.sys, number, &name, now_s);
-                self.devices.extend(device);
-            }
-        }
+        Device::renew(&mut self.devices, &self.sys, there, now_s);
     }
 }

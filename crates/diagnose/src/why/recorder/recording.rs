@@ -193,12 +193,7 @@ fn cut(seen: &mut Observation, pid: Option<u32>) {
         .samples
         .sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
     let within = |spans: &mut Spans| *spans = spans.within(from_s, to_s);
-    let trace = &mut seen.trace;
-    let all = trace
-        .discards
-        .values_mut()
-        .chain(trace.flushes.values_mut());
-    all.for_each(within);
+    seen.trace.discards.values_mut().for_each(within);
     for did in seen.devices.values_mut() {
         did.retain(|one| one.at_s > from_s && one.at_s - one.seconds < to_s);
     }

@@ -39,7 +39,6 @@ pub struct Work {
     senders: Vec<Sender>,
     deleters: Vec<Deleter>,
     discards: Vec<(DeviceNumber, Spans)>,
-    flushes: Vec<(DeviceNumber, Spans)>,
     lost: u64,
     devices: Vec<(DeviceNumber, Vec<Did>)>,
 }
@@ -62,14 +61,12 @@ impl Work {
         trace: Trace,
         devices: Vec<(DeviceNumber, Vec<Did>)>,
     ) -> Work {
-        let few = |all: HashMap<DeviceNumber, Spans>| {
-            let all = all.into_iter().filter(|one| one.1.count() > 0);
-            let few = all.map(|(device, spans)| match spans.count() > MOST_SPANS {
-                true => (device, spans.coarse(GRAIN_S)),
-                false => (device, spans),
-            });
-            few.collect()
-        };
+        let discards = trace.discards.into_iter();
+        let discards = discards.filter(|one| one.1.count() > 0);
+        let discards = discards.map(|(device, spans)| match spans.count() > MOST_SPANS {
+            true => (device, spans.coarse(GRAIN_S)),
+            false => (device, spans),
+        });
         let did = |one: &Did| {
             let work = &one.work;
             work.reads + work.writes + work.discards + work.in_flight + one.flushes.0 > 0
@@ -83,8 +80,7 @@ impl Work {
             to_s,
             senders: trace.senders,
             deleters: trace.deleters,
-            discards: few(trace.discards),
-            flushes: few(trace.flushes),
+            discards: discards.collect(),
             lost: trace.lost,
             devices: devices.filter(|one| !one.1.is_empty()).collect(),
         }
@@ -96,7 +92,6 @@ impl Work {
         later.senders = self.senders;
         later.deleters = self.deleters;
         later.discards = self.discards.into_iter().collect();
-        later.flushes = self.flushes.into_iter().collect();
         later.lost = self.lost;
         trace.add(&later);
         for (number, did) in self.devices {
@@ -105,8 +100,7 @@ impl Work {
     }
 
     fn weight(&self) -> usize {
-        let spans = self.discards.iter().chain(&self.flushes);
-        let spans: usize = spans.map(|one| one.1.count()).sum();
+        let spans: usize = self.discards.iter().map(|one| one.1.count()).sum();
         let did: usize = self.devices.iter().map(|one| one.1.len()).sum();
         10 + spans + 7 * did + 10 * (self.senders.len() + self.deleters.len())
     }

@@ -4,13 +4,12 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use super::super::frames::{Place, Reason};
-use super::super::sampler::{Looked, Sample, Sampled};
+use super::super::sampler::{Sample, Sampled, SampledThread};
 use super::super::spans::Spans;
 use super::super::trace::Sender;
 use super::super::{Subject, Verdict, Why, explain};
 use super::recording::{Head, Recording, RecordingError};
 use super::*;
-use linux::mounts::DeviceNumber;
 use linux::tasks::Thread;
 
 const SDA: DeviceNumber = DeviceNumber { major: 8, minor: 0 };
@@ -28,8 +27,8 @@ fn sample(at_s: f64, thread: usize, place: Place) -> Sample {
     }
 }
 
-fn looked(pid: u32, comm: &str) -> Looked {
-    Looked {
+fn looked(pid: u32, comm: &str) -> SampledThread {
+    SampledThread {
         thread: Thread { pid, tid: pid },
         comm: comm.to_owned(),
         kernel: false,
@@ -181,21 +180,21 @@ fn a_broken_recording_is_refused() {
 fn a_second_recorder_is_refused_and_an_absent_one_named() {
     let folder = tempfile::tempdir().unwrap();
     let place: PathBuf = folder.path().join("run");
-    let absent = desk::ask(&place).unwrap_err().to_string();
+    let absent = server::request(&place).unwrap_err().to_string();
     assert!(absent.contains("no recorder runs"), "{absent}");
-    let first = desk::Desk::open(&place).unwrap();
-    let second = desk::Desk::open(&place).unwrap_err().to_string();
+    let first = server::Server::open(&place).unwrap();
+    let second = server::Server::open(&place).unwrap_err().to_string();
     let own = format!("process {}", std::process::id());
     assert!(second.contains(&own), "{second}");
     drop(first);
     let shared = folder.path().join("shared");
     std::fs::create_dir(&shared).unwrap();
     std::fs::set_permissions(&shared, Permissions::from_mode(0o777)).unwrap();
-    let refused = desk::Desk::open(&shared).unwrap_err().to_string();
+    let refused = server::Server::open(&shared).unwrap_err().to_string();
     assert!(refused.contains("this user's alone"), "{refused}");
     // A program that another test starts shares the lock until its exec.
     let until = Instant::now() + Duration::from_secs(10);
-    while let Err(error) = desk::Desk::open(&place) {
+    while let Err(error) = server::Server::open(&place) {
         assert!(Instant::now() < until, "{error}");
         std::thread::sleep(Duration::from_millis(10));
     }
@@ -213,7 +212,7 @@ fn nothing_of_a_recording_acts_on_the_terminal() {
         what: "stacks\u{1b}[2J".to_owned(),
         why: "\u{9b}31m\u{202e}".to_owned(),
     });
-    let look = crate::why::text::Look {
+    let look = crate::Look {
         width: 80,
         unicode: true,
         colour: false,

@@ -20,12 +20,7 @@ impl Sampler {
         idle: &dyn Fn(Thread) -> bool,
     ) -> Vec<Thread> {
         if self.order != threads {
-            let there: HashSet<Thread> = threads.iter().copied().collect();
-            self.known.retain(|thread, _| there.contains(thread));
-            self.asleep.retain(|thread| there.contains(thread));
-            self.waiting.retain(|thread, _| there.contains(thread));
-            self.named.retain(|thread, _| there.contains(thread));
-            self.held = self.known.values().filter(|one| one.stat.is_some()).count();
+            self.forget_others(threads);
             self.order = threads.to_vec();
             self.next = 0;
         }
@@ -36,7 +31,7 @@ impl Sampler {
         for step in 0..count.min(MOST) {
             let thread = self.order[(self.next + step) % count];
             if !self.known.contains_key(&thread) {
-                self.meet(thread, now_s);
+                self.add_thread(thread, now_s);
             }
             let before = self.found.samples.len();
             self.look(thread, now_s);
@@ -54,6 +49,17 @@ impl Sampler {
             self.found.partial_turns += 1;
         }
         ended
+    }
+
+    /// Forgets all threads but these.
+    pub(super) fn forget_others(&mut self, threads: &[Thread]) {
+        let there: HashSet<Thread> = threads.iter().copied().collect();
+        self.asleep.retain(|thread| there.contains(thread));
+        self.kernel.retain(|thread| there.contains(thread));
+        self.known.retain(|thread, _| there.contains(thread));
+        self.waiting.retain(|thread, _| there.contains(thread));
+        self.named.retain(|thread, _| there.contains(thread));
+        self.open = self.known.values().filter(|one| one.stat.is_some()).count();
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use linux::tasks::{self, Thread};
 
-use super::MOST_HELD;
+use super::MOST_OPEN;
 use super::spent::Spent;
 use crate::why::Subject;
 
@@ -21,7 +21,7 @@ pub(super) struct Listing {
     processes: HashMap<u32, Process>,
     /// Processes beside the subject's.
     followed: Vec<u32>,
-    most_held: usize,
+    most_open: usize,
 }
 
 /// A process, its links ([`tasks::thread_links`]) and its threads.
@@ -41,7 +41,7 @@ impl Default for Listing {
             took: Duration::ZERO,
             processes: HashMap::new(),
             followed: Vec::new(),
-            most_held: limit.map_or(MOST_HELD, |most| MOST_HELD.min(most / 2)),
+            most_open: limit.map_or(MOST_OPEN, |most| MOST_OPEN.min(most / 2)),
         }
     }
 }
@@ -113,7 +113,7 @@ impl Listing {
     }
 
     /// The last list took longer, with what was made of it, on a processor.
-    pub(super) fn took(&mut self, took: Duration) {
+    pub(super) fn set_duration(&mut self, took: Duration) {
         self.took = took;
     }
 
@@ -123,7 +123,7 @@ impl Listing {
     }
 
     /// So many threads may have their state held open.
-    pub(super) fn most_held(&self) -> usize {
-        self.most_held
+    pub(super) fn most_open(&self) -> usize {
+        self.most_open
     }
 }

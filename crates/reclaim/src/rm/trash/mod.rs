@@ -20,7 +20,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use linux::owner::{Found, Held};
+use linux::owner::{Found, OwnedDirectory};
 use rustix::fs::{AtFlags, FileType, RenameFlags, Stat};
 use rustix::io::Errno;
 use rustix::path::Arg;
@@ -46,7 +46,7 @@ const BTRFS: u64 = 0x9123_683e;
 #[derive(Debug)]
 pub(crate) struct Trash {
     parent: Rc<OwnedFd>,
-    held: Held,
+    held: OwnedDirectory,
     path: PathBuf,
     /// The arguments that were renamed into it, or were about to be.
     pub(crate) entries: Vec<Entry>,
@@ -67,7 +67,7 @@ impl Trash {
         parent_path: &Path,
         entries: Vec<Entry>,
     ) -> Result<Trash, Unusable> {
-        let held = Held::create(parent, parent_path, PREFIX)
+        let held = OwnedDirectory::create(parent, parent_path, PREFIX)
             .map_err(|error| Unusable(crate::words::of_io(&error.source)))?;
         let path = parent_path.join(held.name());
         let trash = Trash {
@@ -106,8 +106,8 @@ impl Trash {
         parent_path: &Path,
         name: &str,
     ) -> Result<Option<Trash>, Unusable> {
-        let held = match Held::find(parent, name) {
-            Found::Held(held) => held,
+        let held = match OwnedDirectory::find(parent, name) {
+            Found::Owned(held) => held,
             Found::Gone => return Ok(None),
             Found::Left(because) => return Err(Unusable(because)),
             Found::InUse { pid } => {

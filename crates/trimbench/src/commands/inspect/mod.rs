@@ -8,8 +8,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use diagnose::inspect::collect::{collect, unpack};
 use diagnose::inspect::prove::ProveError;
-use diagnose::inspect::text::{self, Look};
-use diagnose::inspect::{Asked, Inspection, Now, Options, Proof, inspect, prove};
+use diagnose::inspect::text;
+use diagnose::inspect::{Inspection, Now, Options, Proof, Scope, inspect, prove};
 use linux::SysRoot;
 use units::names;
 
@@ -39,8 +39,8 @@ pub(crate) fn run(args: &InspectArgs) -> Result<Exit, Error> {
         None => (SysRoot::host(), None),
     };
     let asked = match args.all {
-        true => Asked::All,
-        false => Asked::Path(args.if_deleted.first().unwrap_or(&args.path).clone()),
+        true => Scope::All,
+        false => Scope::Path(args.if_deleted.first().unwrap_or(&args.path).clone()),
     };
     let file = args
         .json
@@ -59,7 +59,7 @@ pub(crate) fn run(args: &InspectArgs) -> Result<Exit, Error> {
     if args.json.is_some() && file.is_none() {
         Stream::Out.json(&json(&found));
     } else {
-        Stream::Out.print(&text::page(&found, look(args)));
+        Stream::Out.print(&text::page(&found, args.verbose, Stream::Out.look()));
     }
     if let Some(file) = file {
         file.json(&json(&found))?;
@@ -147,16 +147,6 @@ fn proof(args: &InspectArgs) -> Result<Option<Proof>, Error> {
         Ok(proof) => Ok(Some(proof)),
         Err(ProveError::Interrupted) => Ok(None),
         Err(error) => Err(error.into()),
-    }
-}
-
-fn look(args: &InspectArgs) -> Look {
-    let style = Stream::Out.style();
-    Look {
-        unicode: style.unicode,
-        colour: style.colour,
-        verbose: args.verbose,
-        width: style.width.into(),
     }
 }
 

@@ -7,7 +7,7 @@ mod terminal;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use diagnose::watch::{Watched, WatchedError, Watcher};
+use diagnose::watch::{Targets, TargetsError, Watcher};
 use linux::SysRoot;
 use storage::disks::Disks;
 
@@ -24,9 +24,9 @@ const LOOK: Duration = Duration::from_millis(100);
 pub(crate) fn run(args: &WatchArgs) -> Result<Exit, Error> {
     let sys = SysRoot::host();
     let disks = Disks::now(&sys);
-    let watched = Watched::of(&sys, &disks, &args.paths).map_err(|error| match error {
-        WatchedError::Target(error) => Error::Usage(error.to_string()),
-        WatchedError::NoDevice(_) => Error::Usage(error.to_string()),
+    let watched = Targets::of(&sys, &disks, &args.paths).map_err(|error| match error {
+        TargetsError::Target(error) => Error::Usage(error.to_string()),
+        TargetsError::NoDevice(_) => Error::Usage(error.to_string()),
     })?;
     let mut outputs = Outputs::open(args, &watched)?;
     let stop = signals::stop_flag()?;
@@ -44,8 +44,8 @@ pub(crate) fn run(args: &WatchArgs) -> Result<Exit, Error> {
         // The rest of an interval counts if it is not much shorter than one.
         if now >= next_update || over && next_update - now < args.interval / 2 {
             let update = watcher.update();
-            outputs.take(&update)?;
-            shown.take(update)?;
+            outputs.add(&update)?;
+            shown.show(update)?;
             // One that was late makes up for nothing.
             next_update = (next_update + args.interval).max(now);
         }
@@ -64,9 +64,9 @@ pub(crate) fn run(args: &WatchArgs) -> Result<Exit, Error> {
             until = until.min(began + most);
         }
         match shown.wait(until.saturating_duration_since(Instant::now()))? {
-            terminal::Asked::Nothing => {}
-            terminal::Asked::Quit => quit = true,
-            terminal::Asked::Interrupt => stop.store(true, Ordering::Relaxed),
+            terminal::Request::Nothing => {}
+            terminal::Request::Quit => quit = true,
+            terminal::Request::Interrupt => stop.store(true, Ordering::Relaxed),
         }
     }
 }

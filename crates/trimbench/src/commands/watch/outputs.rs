@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use diagnose::watch::metrics::Metrics;
 use diagnose::watch::recording::Recording;
-use diagnose::watch::{Update, Watched};
+use diagnose::watch::{Targets, Update};
 use prometheus_client::registry::Registry;
 use record::{Invocation, Line, RecordWriter};
 
@@ -42,7 +42,7 @@ struct Figures {
 
 impl Outputs {
     /// Opens all of them, so that one that can't be written is known at once.
-    pub(super) fn open(args: &WatchArgs, watched: &Watched) -> Result<Outputs, Error> {
+    pub(super) fn open(args: &WatchArgs, watched: &Targets) -> Result<Outputs, Error> {
         let json = match args.json.as_deref() {
             Some(path) if path == Path::new("-") => Some(Sink::standard()),
             Some(path) => Some(Sink::file(path)?),
@@ -69,7 +69,7 @@ impl Outputs {
     }
 
     /// Writes an update.
-    pub(super) fn take(&mut self, update: &Update) -> Result<(), Error> {
+    pub(super) fn add(&mut self, update: &Update) -> Result<(), Error> {
         if let Some(sink) = &mut self.json {
             sink.write(|to| {
                 serde_json::to_writer(&mut *to, update)?;
@@ -77,7 +77,7 @@ impl Outputs {
             })?;
         }
         if let Some(record) = &mut self.record {
-            record.take(update)?;
+            record.add(update)?;
         }
         if let Some(figures) = &mut self.figures {
             figures.metrics.add(update);
@@ -99,7 +99,7 @@ impl Recorded {
         output: Output,
         path: &Path,
         args: &WatchArgs,
-        watched: &Watched,
+        watched: &Targets,
     ) -> Result<Recorded, Error> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let now_s = now.map_or(0.0, |since| since.as_secs_f64());
@@ -122,7 +122,7 @@ impl Recorded {
         Ok(recorded)
     }
 
-    fn take(&mut self, update: &Update) -> Result<(), Error> {
+    fn add(&mut self, update: &Update) -> Result<(), Error> {
         // A last update that is far shorter than the others would be no interval of theirs.
         if update.seconds < Duration::from_millis(1).as_secs_f64() {
             return Ok(());

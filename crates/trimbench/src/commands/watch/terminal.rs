@@ -5,7 +5,8 @@ use std::mem::ManuallyDrop;
 use std::path::Path;
 use std::time::Duration;
 
-use diagnose::watch::screen::{self, Look};
+use diagnose::Look;
+use diagnose::watch::screen;
 use diagnose::watch::{Key, Update, View, lines};
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
@@ -16,9 +17,9 @@ use crate::commands::watch::args::WatchArgs;
 use crate::console::Stream;
 use crate::exit::Error;
 
-/// A wish that a key expressed.
+/// A request of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum Request {
     /// Nothing that ends it.
     Nothing,
     /// To end.
@@ -50,21 +51,17 @@ impl Shown {
         if !Stream::Out.is_terminal() || !Stream::input_is_terminal() || dumb {
             return Ok(Shown::Lines);
         }
-        let style = Stream::Out.style();
         let mut shown = Shown::Screen {
             terminal: ManuallyDrop::new(Box::new(ratatui::try_init().map_err(failed)?)),
             view: Box::default(),
-            look: Look {
-                unicode: style.unicode,
-                colour: style.colour,
-            },
+            look: Stream::Out.look(),
         };
         shown.draw()?;
         Ok(shown)
     }
 
     /// Shows an update.
-    pub(super) fn take(&mut self, update: Update) -> Result<(), Error> {
+    pub(super) fn show(&mut self, update: Update) -> Result<(), Error> {
         match self {
             Shown::Screen { view, .. } => view.push(update),
             Shown::Lines => Stream::Out.print(&lines::text(&update)),
@@ -74,37 +71,43 @@ impl Shown {
     }
 
     /// Waits for `time`, and handles the keys that are pressed meanwhile.
-    pub(super) fn wait(&mut self, time: Duration) -> Result<Asked, Error> {
+    pub(super) fn wait(&mut self, time: Duration) -> Result<Request, Error> {
         let Shown::Screen { view, .. } = self else {
             std::thread::sleep(time);
-            return Ok(Asked::Nothing);
+            return Ok(Request::Nothing);
         };
         if !is_there(time)? {
-            return Ok(Asked::Interrupt);
+            return Ok(Request::Interrupt);
         }
         match event::poll(Duration::ZERO) {
             Ok(true) => {}
-            Ok(false) => return Ok(Asked::Nothing),
+            Ok(false) => return Ok(Request::Nothing),
             // A signal: the caller looks at its flag.
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(Asked::Nothing),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                return Ok(Request::Nothing);
+            }
             Err(error) => return Err(failed(error)),
         }
         let Event::Key(pressed) = event::read().map_err(failed)? else {
             // The terminal has another size, most likely.
-            return self.draw().map(|()| Asked::Nothing);
+            return self.draw().map(|()| Request::Nothing);
         };
         if pressed.kind == KeyEventKind::Release {
-            return Ok(Asked::Nothing);
+            return Ok(Request::Nothing);
         }
         if pressed.modifiers.contains(KeyModifiers::CONTROL) {
             return Ok(match pressed.code {
-                KeyCode::Char('c' | 'd') => Asked::Interrupt,
-                _ => Asked::Nothing,
+                KeyCode::Char('c' | 'd') => Request::Interrupt,
+                _ => Request::Nothing,
             });
         }
         let goes_on = key(pressed.code).is_none_or(|key| view.key(key));
         self.draw()?;
-        Ok(if goes_on { Asked::Nothing } else { Asked::Quit })
+        Ok(if goes_on {
+            Request::Nothing
+        } else {
+            Request::Quit
+        })
     }
 
     fn draw(&mut self) -> Result<(), Error> {

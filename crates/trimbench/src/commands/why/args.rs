@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bench::scenario::values::path;
 use clap::Args;
-use diagnose::why::recorder::desk::DIRECTORY;
+use diagnose::why::recorder::server::DIRECTORY;
 
 use units::section;
 

@@ -113,13 +113,7 @@ impl Report {
         if self.to_stdout {
             Stream::Out.json(&json);
         } else {
-            let style = stream.style();
-            let look = text::Look {
-                width: style.width.into(),
-                unicode: style.unicode,
-                colour: style.colour,
-            };
-            stream.print(&text::page(&why, look));
+            stream.print(&text::page(&why, stream.look()));
         }
         if let Some(file) = self.file {
             file.json(&json)?;

@@ -1,5 +1,6 @@
 //! Stacks and pictures of a report.
 
+use diagnose::Look;
 use diagnose::why::{Observation, Second, Subject, Why, folded, stacks, text};
 use report::flame::{self, Blocked, Stretch};
 
@@ -8,7 +9,7 @@ use crate::exit::Error;
 use crate::output::Sink;
 
 /// The report in a page: wide enough for its tables.
-const LOOK: text::Look = text::Look {
+const LOOK: Look = Look {
     width: 110,
     unicode: true,
     colour: false,

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use diagnose::why::recorder::Recorder;
-use diagnose::why::recorder::desk::Desk;
+use diagnose::why::recorder::server::Server;
 use linux::SysRoot;
 use signal_hook::consts::SIGUSR1;
 use units::names::shown;
@@ -25,7 +25,7 @@ pub(super) fn run(directory: &Path) -> Result<Exit, Error> {
     let stop = signals::stop_flag()?;
     let asked = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(SIGUSR1, Arc::clone(&asked)).map_err(failed)?;
-    let desk = Desk::open(directory).map_err(|error| Error::Usage(error.to_string()))?;
+    let server = Server::open(directory).map_err(|error| Error::Usage(error.to_string()))?;
     if let Err((call, error)) = linux::memory::never_wait_for_writeback() {
         let lack = match call {
             "mlockall" => "memory is not locked",
@@ -49,7 +49,7 @@ pub(super) fn run(directory: &Path) -> Result<Exit, Error> {
         let until = Instant::now() + recorder.look();
         if answered.elapsed() >= NAP / 2 {
             answered = Instant::now();
-            desk.answer(&mut recorder);
+            server.answer(&mut recorder);
         }
         if asked.swap(false, Ordering::Relaxed) {
             let said = match keep(directory, &mut recorder) {

@@ -5,8 +5,8 @@ use std::io::BufReader;
 use std::path::Path;
 use std::time::Duration;
 
-use diagnose::why::recorder::desk;
 use diagnose::why::recorder::recording::Recording;
+use diagnose::why::recorder::server;
 use diagnose::why::{Observation, Subject};
 use linux::clock::local_offset_s;
 use units::names;
@@ -81,7 +81,7 @@ pub(super) fn observed(args: &WhyArgs, recorder: &Path) -> Result<(Observation, 
             let file = File::open(path).map_err(|error| bad(error.to_string()))?;
             Recording::read(BufReader::new(file)).map_err(|error| bad(error.to_string()))?
         }
-        None => desk::ask(recorder).map_err(|error| Error::Usage(error.to_string()))?,
+        None => server::request(recorder).map_err(|error| Error::Usage(error.to_string()))?,
     };
     let (begins_s, ends_s) = (recording.begins_unix_s(), recording.head.unix_s);
     let offset_s = local_offset_s(ends_s as i64);

@@ -15,7 +15,7 @@ use super::super::Found;
 use super::super::ledger::{Ledger, Sent, Window};
 use super::waits;
 use crate::why::frames::{Place, Reason};
-use crate::why::sampler::{Looked, Sample, Sampled};
+use crate::why::sampler::{Sample, Sampled, SampledThread};
 use crate::why::spans::Spans;
 
 const DISK: DeviceNumber = DeviceNumber { major: 8, minor: 0 };
@@ -110,7 +110,7 @@ fn looks(tid: u32, stretches: &[(f64, f64, Place)]) -> Sampled {
     }
     Sampled {
         samples,
-        threads: vec![Looked {
+        threads: vec![SampledThread {
             thread: Thread { pid: 7, tid },
             comm: "io:reader".to_owned(),
             kernel: false,

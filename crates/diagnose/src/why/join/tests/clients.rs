@@ -12,7 +12,7 @@ const HELPER: u32 = 9;
 fn served(server_waits: bool, helps: bool) -> Observation {
     let mut seen = observation(Place::Journal, &["jbd2_log_wait_commit"], Some(DISK));
     discard(&mut seen, 40, 1);
-    let process = |pid, comm: &str| Looked {
+    let process = |pid, comm: &str| SampledThread {
         thread: Thread { pid, tid: pid },
         comm: comm.to_owned(),
         kernel: false,

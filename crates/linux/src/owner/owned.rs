@@ -22,7 +22,7 @@ const SOON: Duration = Duration::from_millis(100);
 
 /// A directory that this process alone works in. Dropping it releases it and removes nothing.
 #[derive(Debug)]
-pub struct Held {
+pub struct OwnedDirectory {
     directory: OwnedFd,
     name: String,
     /// Holds the lock on `owner`; none once that is removed.
@@ -33,7 +33,7 @@ pub struct Held {
 #[derive(Debug)]
 pub enum Found {
     /// Its maker is gone, and we hold it now.
-    Held(Held),
+    Owned(OwnedDirectory),
     /// A living process holds it.
     InUse {
         /// The process that made it.
@@ -45,25 +45,29 @@ pub enum Found {
     Gone,
 }
 
-impl Held {
+impl OwnedDirectory {
     /// Creates a directory `PREFIX????????`, with eight random letters and
     /// digits, for this user alone. `parent_path` is for messages.
     ///
     /// # Errors
     /// Where nothing can be created in the parent, or what was created isn't this user's
     /// alone: whoever may rename it there can have put another in its place.
-    pub fn create(parent: &OwnedFd, parent_path: &Path, prefix: &str) -> Result<Held, OwnerError> {
+    pub fn create(
+        parent: &OwnedFd,
+        parent_path: &Path,
+        prefix: &str,
+    ) -> Result<OwnedDirectory, OwnerError> {
         let (name, directory, lock) = create_in(parent, parent_path, prefix)?;
         let path = parent_path.join(&name);
-        let held = Held {
+        let owned = OwnedDirectory {
             directory,
             name,
             lock: Some(lock),
         };
-        let Err(because) = is_private(&held.directory) else {
-            return Ok(held);
+        let Err(because) = is_private(&owned.directory) else {
+            return Ok(owned);
         };
-        let _ = held.remove(parent);
+        let _ = owned.remove(parent);
         let because = io::Error::other(because);
         Err(OwnerError::new("use the directory", path, because))
     }
@@ -71,11 +75,11 @@ impl Held {
     /// Holds a directory that a process has left which is gone. It must belong to
     /// this user, be writable by nobody else, and have an owner file of our form.
     pub fn find(parent: &OwnedFd, name: &str) -> Found {
-        match take(parent, name) {
-            Taken::Gone => Found::Gone,
-            Taken::Left(because) => Found::Left(because),
-            Taken::InUse { pid } => Found::InUse { pid },
-            Taken::Unclaimed { directory } => {
+        match try_claim(parent, name) {
+            Ownership::Gone => Found::Gone,
+            Ownership::Left(because) => Found::Left(because),
+            Ownership::InUse { pid } => Found::InUse { pid },
+            Ownership::Unclaimed { directory } => {
                 // Killed before it had an owner file: then it is empty, but for one without its
                 // name yet that nobody is writing.
                 if is_left_alone(&directory) {
@@ -86,9 +90,9 @@ impl Held {
                     Err(_) => Found::Left("it has no owner file that says it is ours".to_owned()),
                 }
             }
-            Taken::Ours {
+            Ownership::Ours {
                 directory, lock, ..
-            } => Found::Held(Held {
+            } => Found::Owned(OwnedDirectory {
                 directory,
                 name: name.to_owned(),
                 lock: Some(lock),
@@ -156,7 +160,7 @@ pub fn is_named(name: &str, prefix: &str) -> bool {
 }
 
 /// Whose a directory is.
-pub(super) enum Taken {
+pub(super) enum Ownership {
     /// It vanished meanwhile.
     Gone,
     /// It isn't certain that it is ours. Why, to be read after "because".
@@ -197,22 +201,22 @@ fn is_left_alone(directory: &OwnedFd) -> bool {
 }
 
 /// Opens a directory once, looks whose it is, and locks its owner file.
-pub(super) fn take(parent: &OwnedFd, name: &str) -> Taken {
-    let left = |because: &str| Taken::Left(because.to_owned());
+pub(super) fn try_claim(parent: &OwnedFd, name: &str) -> Ownership {
+    let left = |because: &str| Ownership::Left(because.to_owned());
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let directory = match rustix::fs::openat(parent, name, flags, Mode::empty()) {
         Ok(directory) => directory,
-        Err(Errno::NOENT) => return Taken::Gone,
+        Err(Errno::NOENT) => return Ownership::Gone,
         Err(Errno::NOTDIR | Errno::LOOP) => return left("it is not a directory"),
         Err(errno) => return left(&format!("it can't be opened: {errno}")),
     };
     if let Err(because) = is_private(&directory) {
-        return Taken::Left(because);
+        return Ownership::Left(because);
     }
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let owner = match rustix::fs::openat(&directory, OWNER, flags, Mode::empty()) {
         Ok(owner) => owner,
-        Err(_) => return Taken::Unclaimed { directory },
+        Err(_) => return Ownership::Unclaimed { directory },
     };
     if !is_our_file(&directory, OWNER) {
         return left("its owner file is not a file of ours");
@@ -222,14 +226,14 @@ pub(super) fn take(parent: &OwnedFd, name: &str) -> Taken {
     let pid = form.as_ref().map(|owner| owner.pid);
     match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => {}
-        Err(Errno::WOULDBLOCK) if pid.is_some() => return Taken::InUse { pid },
+        Err(Errno::WOULDBLOCK) if pid.is_some() => return Ownership::InUse { pid },
         Err(errno) => return left(&format!("its owner file can't be locked: {errno}")),
     }
     if form.is_none() {
         return left("its owner file doesn't have our form");
     }
     let lock = file.into();
-    Taken::Ours {
+    Ownership::Ours {
         directory,
         lock,
         pid,
@@ -244,10 +248,10 @@ mod tests {
     use super::*;
 
     /// A directory that is held, in a parent of its own.
-    fn held() -> (tempfile::TempDir, OwnedFd, Held, PathBuf) {
+    fn held() -> (tempfile::TempDir, OwnedFd, OwnedDirectory, PathBuf) {
         let parent = tempfile::tempdir().unwrap();
         let open = OwnedFd::from(File::open(parent.path()).unwrap());
-        let held = Held::create(&open, parent.path(), ".held-").unwrap();
+        let held = OwnedDirectory::create(&open, parent.path(), ".held-").unwrap();
         let path = parent.path().join(held.name());
         (parent, open, held, path)
     }

@@ -29,7 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Why a recorder can't start or answer.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
-pub enum DeskError {
+pub enum ServerError {
     #[error(
         "a recorder runs already (process {pid}, {directory}); ask it with `trimbench why --since \
          5m`, or stop it first"
@@ -60,20 +60,20 @@ pub enum DeskError {
 
 /// The place of a running recorder. Dropping it removes the socket.
 #[derive(Debug)]
-pub struct Desk {
+pub struct Server {
     listener: UnixListener,
     socket: PathBuf,
     /// Locked as long as the recorder runs; the kernel unlocks it however that ends.
     _lock: File,
 }
 
-impl Desk {
+impl Server {
     /// Takes a directory, which is made if it isn't there.
     ///
     /// # Errors
     /// When another recorder has it, when it is not this user's alone, or it can't be written.
-    pub fn open(directory: &Path) -> Result<Desk, DeskError> {
-        let used = |path: &Path, source| DeskError::Use {
+    pub fn open(directory: &Path) -> Result<Server, ServerError> {
+        let used = |path: &Path, source| ServerError::Use {
             path: shown(path),
             source,
         };
@@ -85,7 +85,7 @@ impl Desk {
         let found = fs::metadata(directory).map_err(|source| used(directory, source))?;
         let own = found.uid() == rustix::process::geteuid().as_raw();
         if !own || found.mode() & OTHERS_WRITE != 0 {
-            return Err(DeskError::Shared {
+            return Err(ServerError::Shared {
                 directory: shown(directory),
             });
         }
@@ -103,7 +103,7 @@ impl Desk {
             Err(Errno::WOULDBLOCK) => {
                 let mut pid = String::new();
                 let _ = lock.read_to_string(&mut pid);
-                return Err(DeskError::Runs {
+                return Err(ServerError::Runs {
                     pid: pid.trim().to_owned(),
                     directory: shown(directory),
                 });
@@ -121,7 +121,7 @@ impl Desk {
             listener.set_nonblocking(true)?;
             Ok(listener)
         });
-        Ok(Desk {
+        Ok(Server {
             listener: listener.map_err(|source| used(&socket, source))?,
             socket,
             _lock: lock,
@@ -140,7 +140,7 @@ impl Desk {
     }
 }
 
-impl Drop for Desk {
+impl Drop for Server {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.socket);
     }
@@ -150,14 +150,14 @@ impl Drop for Desk {
 ///
 /// # Errors
 /// When none runs there, or it does not let this user or does not answer.
-pub fn ask(directory: &Path) -> Result<Recording, DeskError> {
+pub fn request(directory: &Path) -> Result<Recording, ServerError> {
     let place = || shown(directory);
     let socket = directory.join(SOCKET);
     let stream = UnixStream::connect(&socket).map_err(|error| match error.kind() {
-        io::ErrorKind::PermissionDenied => DeskError::Denied { directory: place() },
-        _ => DeskError::None { directory: place() },
+        io::ErrorKind::PermissionDenied => ServerError::Denied { directory: place() },
+        _ => ServerError::None { directory: place() },
     })?;
-    let answer = |source| DeskError::Answer {
+    let answer = |source| ServerError::Answer {
         directory: place(),
         source,
     };
