@@ -55,9 +55,7 @@ pub mod schedule;
 pub mod target;
 pub mod task;
 
-pub use actor::{
-    Actor, ActorSpec, Arrival, Blocks, Engine, EngineChoice, Op, Region, Series, Unfinished, Work,
-};
+pub use actor::{Actor, ActorSpec, Blocks, Engine, Op, Region, Series, Unfinished, Work};
 pub use clock::{Clock, Nanos};
 pub use crew::Crew;
 pub use deleter::{Deletion, DeletionOutcome, DeletionProgress, DeletionSpec};
@@ -65,5 +63,6 @@ pub use error::LoadError;
 pub use fill::{Fill, FillProgress, FillReport, FillSpec};
 pub use meter::{IoFailure, Meter};
 pub use pattern::PatternKind;
+pub use record::LoopKind;
 pub use sampler::{Sample, Sampler};
 pub use task::TaskSpec;

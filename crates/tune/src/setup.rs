@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bench::Survey;
-use bench::plan::{Actor, Arrival, Deletion, Method, Place, Plan, Timing, Work};
+use bench::plan::{
+    ActorSpec, Deletion, LoopKind, Method, Place, Plan, TaskSpec, Timing, Work, task,
+};
 use linux::space::Space;
 use record::Target;
 use storage::TargetError;
@@ -54,22 +56,19 @@ impl Setup {
     /// The run of a trial in a directory; `direct`: whether its files can be read past
     /// the page cache.
     pub fn plan(&self, trial: &Trial, place: &Place, direct: bool) -> Plan {
-        let readers = Arrival::Closed {
-            depth: DEPTH,
-            batch: 1,
-        };
-        let log = Actor {
+        let readers = LoopKind::Closed { depth: DEPTH };
+        let log = ActorSpec {
             name: SYNCER.into(),
-            work: Work::Task {
-                kind: "overwrite-fsync".into(),
-                block_bytes: 4096,
+            work: Work::Task(TaskSpec {
                 size_bytes: LOG,
-            },
-            arrival: Arrival::Open {
+                ..TaskSpec::of(&task::OVERWRITE_FSYNC)
+            }),
+            arrival: LoopKind::Open {
                 rate_per_s: FSYNCS_PER_S,
                 poisson: false,
                 depth: 1,
             },
+            seed: 0,
         };
         let timing = Timing {
             interval: Duration::from_millis(100),
@@ -79,7 +78,7 @@ impl Setup {
             drain_limit: Duration::from_secs(60),
         };
         Plan {
-            actors: vec![Actor::reader(direct, readers), log],
+            actors: vec![ActorSpec::reader(direct, readers), log],
             deletion: Some(Deletion {
                 method: self.method(trial),
                 size_bytes: self.size_bytes,

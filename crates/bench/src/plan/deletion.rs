@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use load::deleter::End;
 use serde::Serialize;
 
 use super::seconds;
@@ -201,16 +202,6 @@ pub enum Trigger {
     },
     /// A person marks both (see [`crate::Claimed::marked_by`]).
     Manual,
-}
-
-/// An end of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum End {
-    /// Its beginning.
-    Head,
-    /// Its end.
-    Tail,
 }
 
 /// How the control run keeps discards away.

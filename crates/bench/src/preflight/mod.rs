@@ -11,7 +11,7 @@ use crate::actors::{Lineup, names_differ};
 use crate::error::BenchError;
 use crate::fio;
 use crate::kept;
-use crate::plan::{Actor, Place, Plan, Work};
+use crate::plan::{ActorSpec, Blocks, Place, Plan, Work};
 use crate::survey::Survey;
 use crate::workplace::allow_open_files;
 
@@ -68,7 +68,7 @@ pub fn preflight(plan: &Plan, survey: &Survey) -> Result<(), BenchError> {
 /// Whether each actor's blocks fit into the file that it works on.
 fn blocks_fit(plan: &Plan) -> Result<(), BenchError> {
     for actor in &plan.actors {
-        let Work::Blocks { block_bytes, .. } = &actor.work else {
+        let Work::Blocks(Blocks { block_bytes, .. }) = &actor.work else {
             continue;
         };
         let (file, size_bytes) = if actor.work.shares_file() {
@@ -93,7 +93,9 @@ fn blocks_fit(plan: &Plan) -> Result<(), BenchError> {
 
 /// A raw device has no files, so nothing that makes some runs on it.
 fn needs_no_files(plan: &Plan) -> Result<(), BenchError> {
-    let of_files = |actor: &&Actor| actor.work.appends() || matches!(actor.work, Work::Task { .. });
+    let of_files = |actor: &&ActorSpec| {
+        actor.work.append_bytes().is_some() || matches!(actor.work, Work::Task(_))
+    };
     if let Some(actor) = plan.actors.iter().find(of_files) {
         return Err(BenchError::Plan(format!(
             "{}: it makes files, and a raw device has none: leave it out, or give a directory",

@@ -101,8 +101,7 @@ impl Script<'_> {
             self.session.warn(&Warning::OutsideCgroup { cgroup, why });
         }
         let lineup = std::mem::take(&mut self.lineup);
-        for (i, member) in lineup.actors.into_iter().enumerate() {
-            let mut spec = member.spec;
+        for (i, mut spec) in lineup.actors.into_iter().enumerate() {
             let area = if i < self.plan.actors.len() {
                 self.workplace.work_area(self.plan, i)
             } else {

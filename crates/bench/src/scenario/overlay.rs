@@ -226,7 +226,7 @@ mod tests {
         assert_eq!(beside.actors.len(), 1);
         let (saving, _) = fio().overlaid(options(&[], &["save"])).unwrap();
         assert_eq!(saving.actors.len(), 1);
-        assert_eq!(saving.actors[0].op(), ActorOp::Task("save"));
+        assert_eq!(saving.actors[0].op().name(), "save");
     }
 
     #[test]
@@ -271,15 +271,11 @@ mod tests {
         let actors: Vec<_> = merged
             .actors
             .iter()
-            .map(|actor| (actor.name.as_deref().unwrap(), actor.op()))
+            .map(|actor| (actor.name.as_deref().unwrap(), actor.op().name()))
             .collect();
         assert_eq!(
             actors,
-            [
-                ("db", ActorOp::Mixed),
-                ("wal", ActorOp::Task("save")),
-                ("appender", ActorOp::Append)
-            ]
+            [("db", "mixed"), ("wal", "save"), ("appender", "append")]
         );
         let twice = options(&[], &["name=x,op=read", "name=x,op=read"]);
         let error = scenario(TABLE).overlaid(twice).unwrap_err().to_string();

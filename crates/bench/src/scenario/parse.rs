@@ -207,7 +207,7 @@ fn in_order<'a, 'i>(table: &'a DeTable<'i>) -> Vec<(&'a str, Range<usize>, &'a C
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::{ActorOp, How};
+    use crate::scenario::How;
 
     #[test]
     fn a_scenario_is_read() {
@@ -237,7 +237,7 @@ mod tests {
         assert_eq!(scenario.actors.len(), 2);
         assert_eq!(scenario.actors[0].name.as_deref(), Some("mixed"));
         assert_eq!(scenario.actors[0].read_percent, Some(70));
-        assert_eq!(scenario.actors[1].op(), ActorOp::Task("append-fdatasync"));
+        assert_eq!(scenario.actors[1].op().name(), "append-fdatasync");
         assert_eq!(scenario.deletion.way(), Some(How::Unlink));
         assert_eq!(scenario.deletion.no_sync, Some(true));
         assert_eq!(scenario.judging.low, Some(0.3));

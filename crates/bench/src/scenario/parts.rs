@@ -8,8 +8,8 @@ use units::section;
 use super::uses::{AT_BLOCKS, IN_THE_FILE, MIXED, OWN_FILE};
 use super::values as v;
 use super::words::How::{Event, Fstrim, Lsm, Punch, Purge, Spill, Swap, Truncate, Unlink};
-use super::words::{ActorOp, Counters, How};
-use crate::plan::{Control, End, Engine, Pattern};
+use super::words::{self, ActorOp, Counters, How};
+use crate::plan::{Control, End, Engine, PatternKind};
 
 section! {
     /// The keys at the top, outside any section.
@@ -22,16 +22,16 @@ section! {
         /// runs it on files of the test, and its series join the record.
         "fio" fio: PathBuf = v::path;
         /// The engine of reads and writes.
-        "engine" engine: Engine = v::engine, default "auto";
+        "engine" engine: Engine = words::engine, default "auto";
         /// Reads per second of the canary, one outstanding 4 KiB read; 0 for none.
         "canary" canary_per_s: f64 = v::rate_or_none, default "100";
         /// Seed of offsets and arrivals.
         "seed" seed: u64 = v::number, default "1";
         /// The same deletion first without discards, to find out whether other causes make the same
         /// dip.
-        "control" control: Option<Control> = v::control, default "off";
+        "control" control: Option<Control> = words::control, default "off";
         /// Devices whose discards the kernel doesn't count (queue/iostats is off).
-        "counters" counters: Counters = v::counters, default "needed";
+        "counters" counters: Counters = Counters::parse, default "needed";
     }
 }
 
@@ -53,9 +53,9 @@ section! {
         /// Its name in the output.
         "name" name: String = v::actor_name, shown "from op";
         /// Its operation.
-        "op" op: ActorOp = v::op, default "read";
+        "op" op: ActorOp = words::op, default "read";
         /// Order of its blocks.
-        "pattern" pattern: Pattern = v::pattern, default "random",
+        "pattern" pattern: PatternKind = PatternKind::parse, default "random",
             needs |actor| actor.does(IN_THE_FILE);
         /// Bytes per operation; tasks have their own default.
         "block-size" block_bytes: u32 = v::block_size, default "4k";
@@ -67,7 +67,7 @@ section! {
         /// Open loop: operations per second, whatever happens.
         "rate" rate_per_s: f64 = v::rate, shown "none";
         /// Open loop: when operations arrive.
-        "arrival" poisson: bool = v::arrival, default "constant",
+        "arrival" poisson: bool = words::arrival, default "constant",
             needs |actor| actor.rate_per_s.is_none().then(|| "a rate (--rate)".into());
         /// Whether it goes through the page cache.
         "buffered" buffered: bool = v::truth, default "false",
@@ -85,7 +85,7 @@ section! {
     /// The files to delete, and the method.
     pub struct Deletion["deletion", Deletion::kind] {
         /// How.
-        "how" how: How = v::how, shown "unlink";
+        "how" how: How = How::parse, shown "unlink";
         /// An outside program that deletes; {} stands for each file, and without it all files come
         /// after the arguments.
         "command" command: String = v::text, shown "none";
@@ -116,7 +116,7 @@ section! {
                 deletion.does(&[Unlink, Truncate, Punch, Swap, Purge, Lsm, Spill, Event], true)
             };
         /// The end of the file that is freed first.
-        "from" from: End = v::end, default "head",
+        "from" from: End = End::parse, default "head",
             needs |deletion| deletion.does(&[Punch], false);
         /// Files unlinked at once.
         "at-once" at_once: u32 = v::files, default "4",

@@ -1,92 +1,68 @@
 //! From what a scenario says to what a plan does: the defaults of actors and
 //! ways to delete.
 
-use load::task;
+use load::{ActorSpec, Blocks, LoopKind, Op, PatternKind, TaskSpec, Work, task};
 use units::settings::{Section, default_of};
 use units::{GIB, MIB};
 
 use super::words::{ActorOp, How};
 use super::{Actor, Deletion};
-use crate::plan::{self, Arrival, Method, Op, Pattern, Trigger, Work};
+use crate::plan::{Method, Trigger};
 
 impl Actor {
     /// The plan's actor, with defaults for what is left out.
-    pub fn planned(&self) -> plan::Actor {
-        let name = self.name.clone();
-        let work = match self.op() {
-            ActorOp::Task(kind) => self.task(kind),
-            ActorOp::Read => self.blocks(Op::Read),
-            ActorOp::Write => self.blocks(Op::Write),
-            ActorOp::Append => self.blocks(Op::Append),
-            ActorOp::Mixed => self.blocks(Op::Mixed {
-                read_percent: self.read_percent(),
-            }),
+    pub fn planned(&self) -> ActorSpec {
+        let (work, own_loop) = match self.op() {
+            ActorOp::Task(kind) => (Work::Task(self.task(kind)), Some(kind.default_arrival)),
+            ActorOp::Read => (self.blocks(Op::Read), None),
+            ActorOp::Write => (self.blocks(Op::Write), None),
+            ActorOp::Append => (self.blocks(Op::Append), None),
+            ActorOp::Mixed => {
+                let read_percent = self.read_percent();
+                (self.blocks(Op::Mixed { read_percent }), None)
+            }
         };
-        plan::Actor {
+        let depth = self.depth();
+        let arrival = match (self.rate_per_s, own_loop.filter(|_| self.depth.is_none())) {
+            (Some(rate_per_s), _) => LoopKind::Open {
+                rate_per_s,
+                poisson: self.poisson(),
+                depth,
+            },
+            (None, Some(own)) => own,
+            (None, None) => LoopKind::Closed { depth },
+        };
+        let name = self.name.clone();
+        ActorSpec {
             name: name.unwrap_or_else(|| self.op().name().to_owned()),
             work,
-            arrival: self.planned_arrival(),
+            arrival,
+            seed: 0,
         }
     }
 
     fn blocks(&self, op: Op) -> Work {
-        Work::Blocks {
+        let append = op == Op::Append;
+        Work::Blocks(Blocks {
             op,
-            pattern: match op {
-                Op::Append => Pattern::Sequential,
-                _ => self.pattern(),
+            pattern: match append {
+                true => PatternKind::Sequential,
+                false => self.pattern(),
             },
             block_bytes: self.block_bytes(),
             direct: !self.buffered(),
-            size_bytes: match op {
-                Op::Append => Some(self.size_bytes.unwrap_or(GIB)),
-                _ => None,
-            },
-        }
+            size_bytes: append.then(|| self.size_bytes.unwrap_or(GIB)),
+            batch: self.batch(),
+            ..Blocks::READS
+        })
     }
 
-    fn task(&self, name: &'static str) -> Work {
-        let kind = task::kind(name);
-        let default_block = kind.map_or(4096, |kind| kind.default_block_bytes);
-        let default_size = kind.map_or(0, |kind| kind.default_size_bytes);
-        Work::Task {
-            kind: name.to_owned(),
-            block_bytes: self.block_bytes.unwrap_or(default_block),
-            size_bytes: self.size_bytes.unwrap_or(default_size),
-        }
-    }
-
-    fn planned_arrival(&self) -> Arrival {
-        let kind = match self.op() {
-            ActorOp::Task(name) => task::kind(name),
-            _ => None,
-        };
-        let own = kind.map(|kind| kind.default_arrival);
-        match (self.rate_per_s, own.filter(|_| self.depth.is_none())) {
-            (Some(rate_per_s), _) => Arrival::Open {
-                rate_per_s,
-                poisson: self.poisson(),
-                depth: self.depth(),
-            },
-            (None, Some(load::Arrival::Closed { depth, batch })) => {
-                Arrival::Closed { depth, batch }
-            }
-            (
-                None,
-                Some(load::Arrival::Open {
-                    rate_per_s,
-                    poisson,
-                    depth,
-                }),
-            ) => Arrival::Open {
-                rate_per_s,
-                poisson,
-                depth,
-            },
-            (None, None) => Arrival::Closed {
-                depth: self.depth(),
-                batch: self.batch(),
-            },
+    fn task(&self, kind: &'static task::Kind) -> TaskSpec {
+        let default = TaskSpec::of(kind);
+        TaskSpec {
+            block_bytes: self.block_bytes.unwrap_or(default.block_bytes),
+            size_bytes: self.size_bytes.unwrap_or(default.size_bytes),
+            ..default
         }
     }
 }
@@ -173,33 +149,29 @@ fn lsm_file(size_bytes: u64, levels: u32) -> u64 {
 mod tests {
     use super::*;
 
-    fn actor(spec: &str) -> plan::Actor {
+    fn actor(spec: &str) -> ActorSpec {
         spec.parse::<Actor>().unwrap().planned()
     }
 
     #[test]
     fn a_reader_has_the_defaults_that_help_tells() {
         let reader = actor("read");
-        assert_eq!(reader.arrival, Arrival::Closed { depth: 8, batch: 1 });
-        let Work::Blocks {
-            op,
-            pattern,
-            block_bytes,
-            direct,
-            size_bytes,
-        } = reader.work
-        else {
-            panic!("{reader:?}");
-        };
-        assert_eq!((op, pattern), (Op::Read, Pattern::Random));
-        assert_eq!((block_bytes, direct, size_bytes), (4096, true, None));
+        let json = serde_json::to_value(&reader).unwrap();
+        let blocks = serde_json::json!({
+            "op": "read", "pattern": "random", "block_bytes": 4096, "direct": true, "size_bytes": null,
+        });
+        let arrival = serde_json::json!({"closed": {"depth": 8, "batch": 1}});
+        assert_eq!(
+            (&json["work"]["blocks"], &json["arrival"]),
+            (&blocks, &arrival)
+        );
     }
 
     #[test]
     fn a_rate_makes_an_open_loop_and_a_task_has_the_loop_of_its_kind() {
-        let depth_of = |spec: &str| match actor(spec).arrival {
-            Arrival::Open { depth, .. } => (true, depth),
-            Arrival::Closed { depth, .. } => (false, depth),
+        let depth_of = |spec: &str| {
+            let arrival = actor(spec).arrival;
+            (arrival.is_open(), arrival.depth())
         };
         assert_eq!(depth_of("read,rate=100"), (true, 64));
         assert_eq!(depth_of("save,rate=100"), (true, 1));

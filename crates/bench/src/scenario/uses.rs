@@ -5,20 +5,23 @@ use super::words::{ActorOp, How};
 use super::{Actor, Deletion, Scenario};
 
 /// Stands for every task in a list of operations.
-const A_TASK: ActorOp = ActorOp::Task("a task");
+const A_TASK: &str = "a task such as save";
 /// Operations in the file that actors share.
-pub(super) const IN_THE_FILE: &[ActorOp] = &[ActorOp::Read, ActorOp::Write, ActorOp::Mixed];
+pub(super) const IN_THE_FILE: &[&str] = &["read", "write", "mixed"];
 /// Operations on blocks.
-pub(super) const AT_BLOCKS: &[ActorOp] = &[
-    ActorOp::Read,
-    ActorOp::Write,
-    ActorOp::Append,
-    ActorOp::Mixed,
-];
+pub(super) const AT_BLOCKS: &[&str] = &["read", "write", "append", "mixed"];
 /// Those that both read and write.
-pub(super) const MIXED: &[ActorOp] = &[ActorOp::Mixed];
+pub(super) const MIXED: &[&str] = &["mixed"];
 /// Operations in a file of their own.
-pub(super) const OWN_FILE: &[ActorOp] = &[ActorOp::Append, A_TASK];
+pub(super) const OWN_FILE: &[&str] = &["append", A_TASK];
+
+/// The name of an operation in such a list.
+fn listed(op: ActorOp) -> &'static str {
+    match op {
+        ActorOp::Task(_) => A_TASK,
+        op => op.name(),
+    }
+}
 
 fn or<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let names: Vec<&str> = names.collect();
@@ -53,10 +56,15 @@ impl Scenario {
 
     /// Whether an actor does one of these, one of which is to read: the canary
     /// does, and so does who is there where nobody is named.
-    fn is_anybody(&self, ops: &[ActorOp]) -> bool {
+    fn is_anybody(&self, ops: &[&str]) -> bool {
         let canary = self.general.canary_per_s != Some(0.0);
         let default_reader = self.actors.is_empty() && self.general.fio.is_none();
-        canary || default_reader || self.actors.iter().any(|actor| ops.contains(&actor.op()))
+        canary
+            || default_reader
+            || self
+                .actors
+                .iter()
+                .any(|actor| ops.contains(&listed(actor.op())))
     }
 }
 
@@ -72,16 +80,9 @@ impl Actor {
     }
 
     /// The need of a key that only some operations have, if the actor's is another one.
-    pub(super) fn does(&self, ops: &[ActorOp]) -> Option<String> {
-        let op = match self.op() {
-            ActorOp::Task(_) => A_TASK,
-            op => op,
-        };
-        let names = ops.iter().map(|op| match *op {
-            A_TASK => "a task such as save",
-            op => op.name(),
-        });
-        (!ops.contains(&op)).then(|| format!("op = {} (--op)", or(names)))
+    pub(super) fn does(&self, ops: &[&str]) -> Option<String> {
+        let used = ops.contains(&listed(self.op()));
+        (!used).then(|| format!("op = {} (--op)", or(ops.iter().copied())))
     }
 }
 

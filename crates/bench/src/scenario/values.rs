@@ -5,12 +5,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use units::UnitError;
-use units::typed::{hint, nearest};
-
-use super::words::{
-    ARRIVALS, ActorOp, CONTROLS, COUNTERS, Counters, ENDS, ENGINES, HOWS, How, OPS, PATTERNS, Word,
-};
-use crate::plan::{Control, End, Engine, Pattern};
 
 /// Most bytes of an operation.
 const LARGEST_BLOCK: u64 = 16 * units::MIB;
@@ -27,19 +21,6 @@ fn above_0<T: Default + PartialEq>(value: T) -> Result<T, String> {
     } else {
         Ok(value)
     }
-}
-
-/// One of some words.
-///
-/// # Errors
-/// With all of them, if it is none.
-fn one_of<T: Copy>(text: &str, words: &[Word<T>]) -> Result<T, String> {
-    let named = words.iter().find(|word| word.name == text);
-    named.map(|word| word.value).ok_or_else(|| {
-        let names: Vec<&str> = words.iter().map(|word| word.name).collect();
-        let near = hint(&nearest(text, names.iter().copied()));
-        format!("'{text}' is none of {}{near}", names.join(", "))
-    })
 }
 
 /// A whole number.
@@ -227,38 +208,6 @@ pub(super) fn levels(text: &str) -> Result<u32, String> {
     whole(text, 2, 7)
 }
 
-pub(super) fn engine(text: &str) -> Result<Engine, String> {
-    one_of(text, ENGINES)
-}
-
-pub(super) fn op(text: &str) -> Result<ActorOp, String> {
-    one_of(text, &OPS)
-}
-
-pub(super) fn pattern(text: &str) -> Result<Pattern, String> {
-    one_of(text, PATTERNS)
-}
-
-pub(super) fn arrival(text: &str) -> Result<bool, String> {
-    one_of(text, ARRIVALS)
-}
-
-pub(super) fn control(text: &str) -> Result<Option<Control>, String> {
-    one_of(text, CONTROLS)
-}
-
-pub(super) fn counters(text: &str) -> Result<Counters, String> {
-    one_of(text, COUNTERS)
-}
-
-pub(super) fn end(text: &str) -> Result<End, String> {
-    one_of(text, ENDS)
-}
-
-pub(super) fn how(text: &str) -> Result<How, String> {
-    one_of(text, HOWS)
-}
-
 /// An actor's name, which heads a column of the record.
 pub(super) fn actor_name(text: &str) -> Result<String, String> {
     let letters = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
@@ -278,6 +227,7 @@ pub(super) fn actor_name(text: &str) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scenario::words::{self, How};
 
     #[test]
     fn what_is_wrong_is_told_with_what_would_do() {
@@ -291,8 +241,8 @@ mod tests {
             (files("0").map(drop), "from 1 to 100000"),
             (levels("1").map(drop), "from 2 to 7"),
             (truth("yes").map(drop), "neither true nor false"),
-            (op("reed").map(drop), "read, write, append, mixed"),
-            (how("rm").map(drop), "unlink, truncate, punch"),
+            (words::op("reed").map(drop), "read, write, append, mixed"),
+            (How::parse("rm").map(drop), "unlink, truncate, punch"),
             (actor_name("Log").map(drop), "lower-case"),
             (actor_name("canary").map(drop), "another"),
             (interval("1ms").map(drop), "10ms to 10s"),
@@ -308,8 +258,8 @@ mod tests {
         assert_eq!(rate_or_none("0"), Ok(0.0));
         assert_eq!(rate("2k/s"), Ok(2000.0));
         assert_eq!(byte_rate("1M/s"), Ok(1 << 20));
-        assert_eq!(engine("libaio"), Ok(Engine::Libaio));
-        assert_eq!(op("save"), Ok(ActorOp::Task("save")));
+        assert_eq!(words::engine("libaio"), Ok(load::Engine::Libaio));
+        words::engine("io_uring-iopoll").unwrap_err();
         assert_eq!(actor_name("wal-2"), Ok("wal-2".into()));
     }
 }

@@ -43,11 +43,11 @@ impl Directory {
         let work = WorkDir::create(&parent)?;
         for (actor, number) in plan.actors.iter().zip(1..) {
             match &actor.work {
-                Work::Task { .. } => drop(work.create_folder(Folder::Actor(number))?),
-                work_of if work_of.appends() => {
+                Work::Task(_) => drop(work.create_folder(Folder::Actor(number))?),
+                work_of if work_of.append_bytes().is_some() => {
                     work.create_file(Name::Append(number), Caching::Buffered)?;
                 }
-                Work::Blocks { .. } => {}
+                Work::Blocks(_) => {}
             }
         }
         if plan
@@ -97,7 +97,7 @@ impl Directory {
         let work = &plan.actors[actor].work;
         let number = u32::try_from(actor + 1).unwrap_or(u32::MAX);
         match work {
-            Work::Task { .. } => WorkArea::Folder(self.work.path_of_folder(Folder::Actor(number))),
+            Work::Task(_) => WorkArea::Folder(self.work.path_of_folder(Folder::Actor(number))),
             work if work.shares_file() => WorkArea::Bytes {
                 path: self.foreground_path(),
                 len: plan.file.size_bytes,

@@ -36,8 +36,8 @@ pub(crate) fn allow_open_files(plan: &Plan) -> Result<(), BenchError> {
 
 fn needed(plan: &Plan) -> u64 {
     let of_actors = plan.actors.iter().map(|actor| match actor.work {
-        Work::Task { .. } => u64::from(actor.arrival.depth()) * OF_A_TASK,
-        Work::Blocks { .. } => 1,
+        Work::Task(_) => u64::from(actor.arrival.depth()) * OF_A_TASK,
+        Work::Blocks(_) => 1,
     });
     let of_deletion = match plan.deletion.as_ref().map(|d| &d.method) {
         Some(Method::Spill { parallel, .. }) => u64::from(*parallel),
@@ -61,7 +61,7 @@ fn spacers(plan: &Plan) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{Arrival, example, example_deletion};
+    use crate::plan::{LoopKind, TaskSpec, example, example_deletion};
 
     #[test]
     fn what_keeps_files_open_counts() {
@@ -74,15 +74,8 @@ mod tests {
         assert_eq!(needed(&plan), few + 4);
         plan.control = Some(Control::Nodiscard);
         assert_eq!(needed(&plan), few + 8);
-        plan.actors[0].work = Work::Task {
-            kind: "save".into(),
-            block_bytes: 4096,
-            size_bytes: 0,
-        };
-        plan.actors[0].arrival = Arrival::Closed {
-            depth: 100,
-            batch: 1,
-        };
+        plan.actors[0].work = Work::Task(TaskSpec::of(load::task::KINDS[0]));
+        plan.actors[0].arrival = LoopKind::Closed { depth: 100 };
         assert!(needed(&plan) >= few + 8 + 100);
     }
 }

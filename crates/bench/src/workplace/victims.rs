@@ -9,7 +9,7 @@ use load::deleter::Occasion;
 use record::Part;
 
 use super::item::Item;
-use crate::plan::{Control, Deletion, End, Method, Plan, Trigger};
+use crate::plan::{Control, Deletion, Method, Plan, Trigger};
 
 /// The files of one part.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -147,10 +147,7 @@ pub(super) fn deletion(deletion: &Deletion, files: Files) -> Option<DeletionSpec
             sleep,
         } => DeletionSpec::Punch {
             paths,
-            from: match from {
-                End::Head => load::deleter::End::Head,
-                End::Tail => load::deleter::End::Tail,
-            },
+            from: *from,
             chunk_bytes: NonZeroU64::new(*chunk_bytes)?,
             sleep: *sleep,
         },

@@ -182,13 +182,14 @@ pub enum Occasion {
     Stopped,
 }
 
-/// One end of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
-    /// Its first byte: a log or a queue that forgets its beginning.
-    Head,
-    /// Its last byte: a table that shrinks.
-    Tail,
+units::words! {
+    /// One end of a file: a log or a queue forgets its beginning, and a table shrinks at its end.
+    pub enum End {
+        /// from the first byte on
+        Head = "head",
+        /// from the last byte back
+        Tail = "tail",
+    }
 }
 
 impl DeletionSpec {

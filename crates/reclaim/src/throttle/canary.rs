@@ -13,10 +13,7 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use linux::presence::RunQueue;
-use load::{
-    Actor, ActorSpec, Arrival, Blocks, Clock, Engine, EngineChoice, LoadError, Op, PatternKind,
-    Region, Sampler, Work,
-};
+use load::{Actor, ActorSpec, Blocks, Clock, Engine, LoadError, LoopKind, Region, Sampler, Work};
 use pace::Canary as Read;
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
@@ -123,18 +120,14 @@ impl Canary {
         let spec = ActorSpec {
             name: "canary".to_owned(),
             work: Work::Blocks(Blocks {
-                op: Op::Read,
-                pattern: PatternKind::Random,
-                block_bytes: BLOCK,
-                engine: EngineChoice::Auto,
                 target: Some(Region {
                     file,
                     start: 0,
                     len,
                 }),
-                direct: true,
+                ..Blocks::READS
             }),
-            arrival: Arrival::Open {
+            arrival: LoopKind::Open {
                 rate_per_s: pacing.reads_per_s.unwrap_or(RATE),
                 poisson: true,
                 depth: DEPTH,

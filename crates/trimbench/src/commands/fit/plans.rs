@@ -20,7 +20,7 @@
 use std::time::Duration;
 
 use bench::Survey;
-use bench::plan::{Actor, Arrival, Deletion, Method, Place, Plan, Timing};
+use bench::plan::{ActorSpec, Deletion, LoopKind, Method, Place, Plan, Timing};
 use ssd::fit::{Fit, Point};
 use units::{GIB, MIB};
 
@@ -182,7 +182,7 @@ fn loaded(survey: &Survey, size: u64, discards: u64, times: f64) -> Rung {
         Place::Device { .. } => Method::Discard { step_bytes: size },
         Place::Directory(_) => Method::Unlink { parallel: 1 },
     };
-    let arrival = Arrival::Closed { depth: 8, batch: 1 };
+    let arrival = LoopKind::Closed { depth: 8 };
     let timing = Timing {
         drain_limit: DRAIN.mul_f64(times.max(1.0)),
         ..timing()
@@ -208,7 +208,7 @@ fn timing() -> Timing {
 
 fn plan(
     survey: &Survey,
-    readers: Option<Arrival>,
+    readers: Option<LoopKind>,
     timing: Timing,
     method: Method,
     size: u64,
@@ -219,7 +219,7 @@ fn plan(
     Plan {
         actors: readers
             .into_iter()
-            .map(|arrival| Actor::reader(direct, arrival))
+            .map(|arrival| ActorSpec::reader(direct, arrival))
             .collect(),
         deletion: Some(Deletion {
             method,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bench::Survey;
-use bench::plan::{Actor, Control, Deletion, End, Method, Place, Plan, Trigger, Work};
+use bench::plan::{ActorSpec, Control, Deletion, Method, Place, Plan, Trigger, Work};
 use bench::scenario::Scenario;
 use bench::sizes::Fragments;
 use storage::FileSystem;
@@ -72,11 +72,11 @@ fn copies(plan: &Plan) -> u64 {
 }
 
 /// The files that an actor keeps beside the shared file.
-fn own_files(actor: &Actor) -> String {
+fn own_files(actor: &ActorSpec) -> String {
     let own = actor.own_bytes();
     match (own, &actor.work, actor.arrival.depth()) {
         (0, ..) => String::new(),
-        (own, Work::Task { .. }, depth @ 2..) => format!(
+        (own, Work::Task(_), depth @ 2..) => format!(
             "{} has {depth} files of its own, of up to {} each.\n",
             actor.name,
             units::bytes(own / u64::from(depth))
@@ -209,10 +209,7 @@ fn how(method: &Method) -> String {
         } => format!(
             "holes of {} from the {} on, {} apart, and unlink",
             units::bytes(*chunk_bytes),
-            match from {
-                End::Head => "head",
-                End::Tail => "tail",
-            },
+            from.name(),
             time(*sleep)
         ),
         Method::Purge { at_once, every } => format!(
