@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use bench::Survey;
 use bench::plan::{
-    ActorSpec, Deletion, LoopKind, Method, Place, Plan, TaskSpec, Timing, Work, task,
+    ActorSpec, Deletion, LoopKind, Method, Place, Plan, Program, TaskSpec, Timing, Unlink, Work,
+    task,
 };
 use linux::space::Space;
 use record::Target;
@@ -100,15 +101,14 @@ impl Setup {
         );
         let words = match trial.policy {
             Policy::Online if self.discards_twice => vec!["tune", &at, "--free-all", "{}"],
-            Policy::Online => return Method::Unlink { parallel: 1 },
+            Policy::Online => return Unlink { parallel: 1 }.into(),
             // In place: a run that is ended early removes the files that it made, and no trash.
             Policy::PacedRm => vec!["rm", "-f", "--quiet", "--set=trash=false", &slowdown, "{}"],
             Policy::PacedFstrim => vec!["tune", &at, &set, "--trim-after", "{}"],
         };
         let words = words.into_iter().map(str::to_owned);
-        Method::Command {
-            argv: std::iter::once(program).chain(words).collect(),
-        }
+        let argv = std::iter::once(program).chain(words).collect();
+        Program { argv }.into()
     }
 }
 

@@ -26,6 +26,15 @@ pub fn one_of<T: Copy>(text: &str, words: &[Word<T>]) -> Result<T, String> {
     })
 }
 
+/// Names as alternatives: `a, b or c`.
+pub fn any_of(names: &[&str]) -> String {
+    match names.split_last() {
+        Some((last, [])) => (*last).to_owned(),
+        Some((last, others)) => format!("{} or {last}", others.join(", ")),
+        None => String::new(),
+    }
+}
+
 /// Makes an enum of words from a table: a row has a value's meaning, its name in Rust, and the word.
 #[macro_export]
 macro_rules! words {

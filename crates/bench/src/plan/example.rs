@@ -39,9 +39,9 @@ pub(crate) fn example() -> Plan {
 }
 
 /// 64 MiB in four files.
-pub(crate) fn example_deletion(method: Method) -> Deletion {
+pub(crate) fn example_deletion(method: impl Into<Method>) -> Deletion {
     Deletion {
-        method,
+        method: method.into(),
         size_bytes: 64 << 20,
         files: 4,
         extent_bytes: None,

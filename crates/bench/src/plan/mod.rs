@@ -5,17 +5,20 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use record::Invocation;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 mod deletion;
 #[cfg(test)]
 mod example;
 
-pub(crate) use deletion::BLOCK;
-pub use deletion::{Control, Deletion, Method, Trigger};
+pub use deletion::{Control, Deletion};
 #[cfg(test)]
 pub(crate) use example::{example, example_deletion};
-pub use load::deleter::End;
+use load::deleter::seconds;
+pub use load::deleter::{
+    Discard, Event, Fstrim, Lsm, Method, Program, Punch, Purge, Spill, Swap, Trigger, Truncate,
+    Unlink,
+};
 pub use load::{ActorSpec, Blocks, Engine, LoopKind, Op, PatternKind, TaskSpec, Work, task};
 
 /// A whole run.
@@ -165,13 +168,12 @@ impl Plan {
 
     /// The outside program that deletes, if one does.
     pub(crate) fn program(&self) -> Option<String> {
-        let (Method::Command { argv }
-        | Method::Event {
-            trigger: Trigger::Command { argv, .. },
-            ..
-        }) = &self.deletion.as_ref()?.method
-        else {
-            return None;
+        let argv = match &self.deletion.as_ref()?.method {
+            Method::Program(program) => &program.argv,
+            method => match method.event()? {
+                Trigger::Command { argv, .. } => argv,
+                Trigger::Manual => return None,
+            },
         };
         argv.first().cloned()
     }
@@ -180,8 +182,4 @@ impl Plan {
     pub fn event(&self) -> Option<&Trigger> {
         self.deletion.as_ref()?.method.event()
     }
-}
-
-fn seconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_f64(duration.as_secs_f64())
 }

@@ -1,13 +1,10 @@
-//! From what a scenario says to what a plan does: the defaults of actors and
-//! ways to delete.
+//! From what a scenario says of an actor to what a plan does, with the defaults of its kind.
 
 use load::{ActorSpec, Blocks, LoopKind, Op, PatternKind, TaskSpec, Work, task};
-use units::settings::{Section, default_of};
-use units::{GIB, MIB};
+use units::GIB;
 
-use super::words::{ActorOp, How};
-use super::{Actor, Deletion};
-use crate::plan::{Method, Trigger};
+use super::Actor;
+use super::words::ActorOp;
 
 impl Actor {
     /// The plan's actor, with defaults for what is left out.
@@ -67,84 +64,6 @@ impl Actor {
     }
 }
 
-impl Deletion {
-    /// How the plan deletes with one of our own ways; `None`: not at all, or by an event.
-    /// `size_bytes` is what was chosen for it.
-    pub fn planned(&self, how: How, size_bytes: u64) -> Option<Method> {
-        let (chunk_bytes, sleep) = (self.chunk_bytes(), self.sleep());
-        Some(match how {
-            How::None | How::Event => return None,
-            How::Unlink => Method::Unlink {
-                parallel: self.parallel(),
-            },
-            How::Truncate => Method::Truncate {
-                chunk_bytes,
-                sleep,
-                fsync: self.fsync(),
-            },
-            How::Punch => Method::Punch {
-                from: self.from(),
-                chunk_bytes,
-                sleep,
-            },
-            How::Fstrim => Method::Fstrim,
-            How::Swap => Method::Swap,
-            How::Purge => Method::Purge {
-                at_once: self.at_once(),
-                every: self.every(),
-            },
-            How::Lsm => {
-                let levels = self.levels();
-                Method::Lsm {
-                    levels,
-                    file_bytes: self
-                        .file_bytes
-                        .unwrap_or_else(|| lsm_file(size_bytes, levels)),
-                    rate_bytes_per_s: self.write_rate_bytes_per_s(),
-                    run_for: self.run_for(),
-                }
-            }
-            How::Spill => Method::Spill {
-                parallel: self.parallel(),
-                pause: sleep,
-                run_for: self.run_for(),
-            },
-        })
-    }
-
-    /// How the plan watches an event.
-    pub fn planned_event(&self, trigger: Trigger) -> Method {
-        Method::Event {
-            trigger,
-            quiet: self.event_quiet(),
-        }
-    }
-
-    /// The files that the plan makes to delete.
-    pub fn planned_files(&self) -> u32 {
-        match self.way() {
-            Some(How::Event) => 0,
-            _ => self.files(),
-        }
-    }
-
-    /// How the plan clears a raw device.
-    pub fn planned_on_device(&self) -> Method {
-        let default = Deletion::KEYS.iter().find(|key| key.name == "chunk");
-        let default = default.and_then(|key| key.default).unwrap_or_default();
-        let step_bytes = units::parse_size(default_of(default, "device")).unwrap_or(GIB);
-        Method::Discard {
-            step_bytes: self.chunk_bytes.unwrap_or(step_bytes),
-        }
-    }
-}
-
-/// The size of RocksDB's tables by default, or less where the tree has little room.
-fn lsm_file(size_bytes: u64, levels: u32) -> u64 {
-    let room_for = 3 * u64::from(8 + levels);
-    (size_bytes / room_for / MIB * MIB).clamp(MIB, 64 * MIB)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -179,22 +98,5 @@ mod tests {
         assert_eq!(depth_of("save,depth=3"), (false, 3));
         assert_eq!(depth_of("syncfs"), (true, 1));
         assert_eq!(depth_of("append"), (false, 1));
-    }
-
-    #[test]
-    fn an_lsm_trees_files_fit_into_its_space() {
-        for (size, levels) in [(GIB, 3), (4 * GIB, 3), (100 * MIB, 7), (64 * GIB, 2)] {
-            let file = lsm_file(size, levels);
-            assert!(file * u64::from(8 + levels) <= size, "{size} {levels}");
-            assert!(file.is_multiple_of(4096));
-        }
-    }
-
-    #[test]
-    fn a_raw_device_is_discarded_in_larger_steps() {
-        let step_bytes = GIB;
-        let plain = Deletion::default();
-        assert_eq!(plain.planned_on_device(), Method::Discard { step_bytes });
-        assert_eq!(plain.planned(How::None, GIB), None);
     }
 }

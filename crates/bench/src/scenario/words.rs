@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use load::deleter::End;
+use load::deleter::{End, How};
 use load::task::Kind;
 use load::{Engine, PatternKind};
 use units::words;
@@ -59,32 +59,6 @@ pub static OPS: LazyLock<Vec<Word<ActorOp>>> = LazyLock::new(|| {
     ];
     blocks.into_iter().chain(tasks).collect()
 });
-
-words! {
-    /// How data are deleted.
-    pub enum How {
-        /// unlink the files
-        Unlink = "unlink",
-        /// truncate them from the tail in steps, then unlink (what slowrm does)
-        Truncate = "truncate",
-        /// punch holes from the head or the tail in steps, then unlink (a journal that frees its head)
-        Punch = "punch",
-        /// delete before the run, and trim the whole file system in it (root only)
-        Fstrim = "fstrim",
-        /// rename a replacement over each, then unlink the old one (an online schema change)
-        Swap = "swap",
-        /// unlink the oldest few at intervals (logs)
-        Purge = "purge",
-        /// write and drop files as an LSM tree's compactions do, for a time
-        Lsm = "lsm",
-        /// create, write and unlink temporary files again and again, for a time
-        Spill = "spill",
-        /// delete nothing of the test's: watch what the command of --event does
-        Event = "event",
-        /// delete nothing: only measure the foreground
-        None = "none",
-    }
-}
 
 /// Every engine that a run may ask for. A device must be set up for those that poll.
 pub static ENGINES: LazyLock<Vec<Word<Engine>>> = LazyLock::new(|| {
@@ -154,7 +128,7 @@ pub fn of_key(path: &str) -> Vec<(&'static str, &'static str)> {
         "actor.op" => all(&OPS),
         "actor.pattern" => all(PatternKind::WORDS),
         "actor.arrival" => all(ARRIVALS),
-        "deletion.how" => all(How::WORDS),
+        "deletion.how" => all(&How::words()),
         "deletion.from" => all(End::WORDS),
         "engine" => all(&ENGINES),
         "control" => all(CONTROLS),

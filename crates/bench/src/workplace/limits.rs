@@ -40,7 +40,7 @@ fn needed(plan: &Plan) -> u64 {
         Work::Blocks(_) => 1,
     });
     let of_deletion = match plan.deletion.as_ref().map(|d| &d.method) {
-        Some(Method::Spill { parallel, .. }) => u64::from(*parallel),
+        Some(Method::Spill(spill)) => u64::from(spill.parallel),
         _ => 0,
     };
     OTHER_FILES + spacers(plan) + of_actors.sum::<u64>() + of_deletion
@@ -61,13 +61,13 @@ fn spacers(plan: &Plan) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{LoopKind, TaskSpec, example, example_deletion};
+    use crate::plan::{LoopKind, TaskSpec, Unlink, example, example_deletion};
 
     #[test]
     fn what_keeps_files_open_counts() {
         let mut plan = example();
         let few = needed(&plan);
-        let deletion = example_deletion(Method::Unlink { parallel: 1 });
+        let deletion = example_deletion(Unlink { parallel: 1 });
         plan.deletion = Some(deletion.clone());
         assert_eq!(needed(&plan), few, "unlinking opens nothing");
         plan.deletion.as_mut().unwrap().extent_bytes = Some(4096);

@@ -1,7 +1,7 @@
 //! Freeing space beside the foreground: the deletion under test.
 //!
 //! Most ways delete files that are there and are done with the last of them.
-//! The continuous ones ([`DeletionSpec::is_continuous`]) make what they drop,
+//! The continuous ones ([`Method::is_continuous`]) make what they drop,
 //! until their time is over.
 
 use std::sync::Arc;
@@ -11,6 +11,7 @@ use crate::clock::{Clock, Nanos};
 use crate::crew::Crew;
 use crate::error::LoadError;
 
+mod asked;
 mod command;
 mod discard;
 mod emptied;
@@ -29,9 +30,12 @@ mod unlink;
 mod victim;
 mod workshop;
 
+pub use asked::AskedDeletion;
+pub use event::Trigger;
 use progress::{Call, Progress};
+pub use punch::End;
 pub use space::FreeSpace;
-pub use spec::{DeletionSpec, End, METHODS, Method, Occasion};
+pub use spec::*;
 
 /// How far a deletion is; may be asked for at any time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -100,8 +104,8 @@ impl Deletion {
     /// when there is nothing to delete, [`LoadError::System`].
     /// Failures of the deletion itself are counted in its progress.
     pub fn start(spec: DeletionSpec, clock: Clock) -> Result<Deletion, LoadError> {
-        spec.check()?;
-        let progress = spec.begin(clock)?;
+        spec.method.check(&spec.files)?;
+        let progress = spec.method.start(spec.files, clock)?;
         Ok(Deletion { progress })
     }
 

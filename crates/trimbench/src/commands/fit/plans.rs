@@ -20,7 +20,9 @@
 use std::time::Duration;
 
 use bench::Survey;
-use bench::plan::{ActorSpec, Deletion, LoopKind, Method, Place, Plan, Timing};
+use bench::plan::{
+    ActorSpec, Deletion, Discard, LoopKind, Method, Place, Plan, Timing, Truncate, Unlink,
+};
 use ssd::fit::{Fit, Point};
 use units::{GIB, MIB};
 
@@ -154,16 +156,17 @@ fn largest(survey: &Survey) -> u64 {
 }
 
 fn quiet(survey: &Survey, size: u64, discards: u64, pause: Duration) -> Rung {
-    let method = match survey.place {
-        Place::Device { .. } => Method::Discard { step_bytes: size },
+    let method: Method = match survey.place {
+        Place::Device { .. } => Discard { step_bytes: size }.into(),
         Place::Directory(_) => match FileSystem::named(&survey.target).waits_for_discards() {
-            true => Method::Unlink { parallel: 1 },
+            true => Unlink { parallel: 1 }.into(),
             // A piece is an extent and the hole before it (`load::fill`).
-            false => Method::Truncate {
+            false => Truncate {
                 chunk_bytes: size + survey.space.block_bytes.max(4096),
                 sleep: pause,
                 fsync: true,
-            },
+            }
+            .into(),
         },
     };
     let timing = Timing {
@@ -178,9 +181,9 @@ fn quiet(survey: &Survey, size: u64, discards: u64, pause: Duration) -> Rung {
 }
 
 fn loaded(survey: &Survey, size: u64, discards: u64, times: f64) -> Rung {
-    let method = match survey.place {
-        Place::Device { .. } => Method::Discard { step_bytes: size },
-        Place::Directory(_) => Method::Unlink { parallel: 1 },
+    let method: Method = match survey.place {
+        Place::Device { .. } => Discard { step_bytes: size }.into(),
+        Place::Directory(_) => Unlink { parallel: 1 }.into(),
     };
     let arrival = LoopKind::Closed { depth: 8 };
     let timing = Timing {

@@ -4,10 +4,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use units::UnitError;
+use crate::UnitError;
 
 /// Most bytes of an operation.
-const LARGEST_BLOCK: u64 = 16 * units::MIB;
+const LARGEST_BLOCK: u64 = 16 * crate::MIB;
 /// Longest name of an actor, so that columns stay readable.
 const LONGEST_NAME: usize = 24;
 
@@ -46,7 +46,7 @@ pub fn text(text: &str) -> Result<String, String> {
 }
 
 /// One line that can be printed.
-pub(super) fn line(given: &str) -> Result<String, String> {
+pub fn line(given: &str) -> Result<String, String> {
     match given.contains(char::is_control) {
         true => Err("give one line, without control characters".into()),
         false => text(given),
@@ -87,7 +87,7 @@ pub fn number(text: &str) -> Result<u64, String> {
 /// # Errors
 /// If it is none.
 pub fn size(text: &str) -> Result<u64, String> {
-    above_0(units::parse_size(text).map_err(said)?)
+    above_0(crate::parse_size(text).map_err(said)?)
 }
 
 /// Bytes of an operation.
@@ -106,7 +106,7 @@ pub fn block_size(text: &str) -> Result<u32, String> {
 /// # Errors
 /// If it is none.
 pub fn byte_rate(text: &str) -> Result<u64, String> {
-    above_0(units::parse_byte_rate(text).map_err(said)?)
+    above_0(crate::parse_byte_rate(text).map_err(said)?)
 }
 
 /// A duration.
@@ -114,7 +114,7 @@ pub fn byte_rate(text: &str) -> Result<u64, String> {
 /// # Errors
 /// If it is none.
 pub fn duration(text: &str) -> Result<Duration, String> {
-    units::parse_duration(text).map_err(said)
+    crate::parse_duration(text).map_err(said)
 }
 
 /// A duration that is more than nothing.
@@ -143,7 +143,7 @@ pub fn interval(text: &str) -> Result<Duration, String> {
 /// # Errors
 /// If it is none, or more than 10 million.
 pub fn rate(text: &str) -> Result<f64, String> {
-    let rate = units::parse_rate(text).map_err(said)?;
+    let rate = crate::parse_rate(text).map_err(said)?;
     if rate <= 10e6 {
         Ok(rate)
     } else {
@@ -167,7 +167,7 @@ pub fn rate_or_none(text: &str) -> Result<f64, String> {
 /// # Errors
 /// If it isn't from 1 % to 99 %.
 pub fn read_percent(text: &str) -> Result<u8, String> {
-    let percent = (units::parse_share(text).map_err(said)? * 100.0).round();
+    let percent = (crate::parse_share(text).map_err(said)? * 100.0).round();
     if (1.0..=99.0).contains(&percent) {
         Ok(percent as u8)
     } else {
@@ -180,7 +180,7 @@ pub fn read_percent(text: &str) -> Result<u8, String> {
 /// # Errors
 /// If it isn't between 0 and 1.
 pub fn low(text: &str) -> Result<f64, String> {
-    let share = units::parse_share(text).map_err(said)?;
+    let share = crate::parse_share(text).map_err(said)?;
     if share > 0.0 && share < 1.0 {
         Ok(share)
     } else {
@@ -189,27 +189,27 @@ pub fn low(text: &str) -> Result<f64, String> {
 }
 
 /// Operations in flight, or at once.
-pub(super) fn depth(text: &str) -> Result<u32, String> {
+pub fn depth(text: &str) -> Result<u32, String> {
     whole(text, 1, 4096)
 }
 
 /// A number of files.
-pub(super) fn files(text: &str) -> Result<u32, String> {
+pub fn files(text: &str) -> Result<u32, String> {
     whole(text, 1, 100_000)
 }
 
 /// Calls in flight of a deletion.
-pub(super) fn parallel(text: &str) -> Result<u32, String> {
+pub fn parallel(text: &str) -> Result<u32, String> {
     whole(text, 1, 256)
 }
 
 /// Levels of an LSM tree.
-pub(super) fn levels(text: &str) -> Result<u32, String> {
+pub fn levels(text: &str) -> Result<u32, String> {
     whole(text, 2, 7)
 }
 
 /// An actor's name, which heads a column of the record.
-pub(super) fn actor_name(text: &str) -> Result<String, String> {
+pub fn actor_name(text: &str) -> Result<String, String> {
     let letters = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     let fits = text.starts_with(|c: char| c.is_ascii_lowercase())
         && text.len() <= LONGEST_NAME
@@ -227,7 +227,6 @@ pub(super) fn actor_name(text: &str) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::words::{self, How};
 
     #[test]
     fn what_is_wrong_is_told_with_what_would_do() {
@@ -241,8 +240,6 @@ mod tests {
             (files("0").map(drop), "from 1 to 100000"),
             (levels("1").map(drop), "from 2 to 7"),
             (truth("yes").map(drop), "neither true nor false"),
-            (words::op("reed").map(drop), "read, write, append, mixed"),
-            (How::parse("rm").map(drop), "unlink, truncate, punch"),
             (actor_name("Log").map(drop), "lower-case"),
             (actor_name("canary").map(drop), "another"),
             (interval("1ms").map(drop), "10ms to 10s"),
@@ -258,8 +255,6 @@ mod tests {
         assert_eq!(rate_or_none("0"), Ok(0.0));
         assert_eq!(rate("2k/s"), Ok(2000.0));
         assert_eq!(byte_rate("1M/s"), Ok(1 << 20));
-        assert_eq!(words::engine("libaio"), Ok(load::Engine::Libaio));
-        words::engine("io_uring-iopoll").unwrap_err();
         assert_eq!(actor_name("wal-2"), Ok("wal-2".into()));
     }
 }
