@@ -14,14 +14,14 @@ const CANARY: &str = "canary";
 
 /// The actors of a run, in the order of the record's head: the plan's, then the canary.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Lineup {
+pub(crate) struct Actors {
     /// They have no work area yet: see [`aim`].
-    pub(crate) actors: Vec<ActorSpec>,
+    pub(crate) specs: Vec<ActorSpec>,
     /// Why engines aren't those asked for, in words.
     pub(crate) notes: Vec<String>,
 }
 
-impl Lineup {
+impl Actors {
     /// The actors of a plan with the engines that will really run.
     ///
     /// The head is written before there is a file to run on, so the engines are
@@ -29,29 +29,29 @@ impl Lineup {
     ///
     /// # Errors
     /// When an engine was asked for by name and can't be had.
-    pub(crate) fn resolve(plan: &Plan) -> Result<Lineup, BenchError> {
-        let mut lineup = Lineup {
-            actors: specs(plan),
+    pub(crate) fn resolve(plan: &Plan) -> Result<Actors, BenchError> {
+        let mut actors = Actors {
+            specs: specs(plan),
             notes: Vec::new(),
         };
-        for spec in &mut lineup.actors {
+        for spec in &mut actors.specs {
             let Work::Blocks(blocks) = &mut spec.work else {
                 continue;
             };
             let (engine, notes) = blocks.engine_now()?;
             blocks.engine = engine;
             for note in notes {
-                if !lineup.notes.contains(&note) {
-                    lineup.notes.push(note);
+                if !actors.notes.contains(&note) {
+                    actors.notes.push(note);
                 }
             }
         }
-        Ok(lineup)
+        Ok(actors)
     }
 
     /// Their entries in the record's head, one for each column.
     pub(crate) fn series(&self) -> Vec<ActorInfo> {
-        self.actors.iter().flat_map(ActorSpec::series).collect()
+        self.specs.iter().flat_map(ActorSpec::series).collect()
     }
 
     /// Whether every actor is in range.
@@ -59,7 +59,7 @@ impl Lineup {
     /// # Errors
     /// [`BenchError::Load`] with the first that isn't.
     pub(crate) fn check(&self) -> Result<(), BenchError> {
-        for actor in &self.actors {
+        for actor in &self.specs {
             actor.check()?;
         }
         Ok(())

@@ -105,8 +105,8 @@ pub fn default_of<'t>(defaults: &'t str, kind: &str) -> &'t str {
 /// Each key with a default also has a method with the field's name. It returns the value, or else
 /// the default.
 ///
-/// The expression behind the section's name returns the kind of which the defaults are, and a function
-/// behind it the need of a key, by its name, that would do nothing.
+/// The expression behind the section's name returns the kind of which the defaults are. A function
+/// behind it, if any, returns the need of a key, by its name, that would do nothing.
 #[macro_export]
 macro_rules! section {
     (

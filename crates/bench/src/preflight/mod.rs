@@ -7,7 +7,7 @@ use judge::counting;
 use rustix::fs::{Access, AtFlags, CWD};
 use storage::raw::RawDevice;
 
-use crate::actors::{Lineup, names_differ};
+use crate::actors::{Actors, names_differ};
 use crate::error::BenchError;
 use crate::fio;
 use crate::kept;
@@ -31,9 +31,9 @@ pub fn preflight(plan: &Plan, survey: &Survey) -> Result<(), BenchError> {
         let names = blind.into_iter().map(str::to_owned);
         return Err(BenchError::CountersOff(names.collect()));
     }
-    let lineup = Lineup::resolve(plan)?;
-    lineup.check()?;
-    let mut series = lineup.series();
+    let actors = Actors::resolve(plan)?;
+    actors.check()?;
+    let mut series = actors.series();
     series.extend(fio::series(plan)?);
     names_differ(&series)?;
     blocks_fit(plan)?;

@@ -55,7 +55,7 @@ pub(super) fn first_that<T>(
     }
 }
 
-/// What an actor's start returns: notes for a person.
+/// The notes for a person with which an actor starts.
 type Started = Result<Vec<String>, LoadError>;
 
 /// The code that runs an engine.

@@ -48,7 +48,7 @@ pub(super) fn start<W: Worker>(
             // Dropped before the guard: once the actor counts as ended, it
             // holds no file open that would keep a file system from being unmounted.
             let mut worker = worker;
-            lane_shared.crew.join();
+            lane_shared.workers.join();
             sharpen_timers();
             while let Some(ticket) = tickets.take() {
                 worker.operate(ticket.intended());

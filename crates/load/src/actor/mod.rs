@@ -5,10 +5,10 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use crate::clock::{Clock, Nanos};
-use crate::crew::Crew;
 use crate::error::LoadError;
 use crate::meter::Meter;
 use crate::schedule;
+use crate::workers::Workers;
 
 mod blocks;
 mod choose;
@@ -132,8 +132,8 @@ impl Actor {
     }
 
     /// Its threads.
-    pub fn crew(&self) -> &Crew {
-        &self.shared.crew
+    pub fn workers(&self) -> &Workers {
+        &self.shared.workers
     }
 
     /// Leaves out whatever was meant to begin before `at`, since this process was away until
@@ -200,7 +200,7 @@ fn sharing(spec: &ActorSpec, clock: Clock, has_queue: bool) -> Arc<Shared> {
     let (lanes, slots) = if has_queue { (1, depth) } else { (depth, 1) };
     let mut shared = Shared::new(clock, spec.meters(lanes, slots));
     if has_queue {
-        shared.crew = Crew::of_queue(&shared.meters);
+        shared.workers = Workers::of_queue(&shared.meters);
     }
     Arc::new(shared)
 }

@@ -84,7 +84,7 @@ pub(super) fn start<Q: Queue>(
         // Dropped before the guard: once the actor counts as ended, it holds
         // no file open that would keep a file system from being unmounted.
         let ((spec, blocks), shared) = (own, shared);
-        shared.crew.join();
+        shared.workers.join();
         // A series each for reads and writes costs a little, so that only a mix has it.
         match shared.meters.len() {
             1 => run::<Q, 1>(&spec, &blocks, &shared, &tell),

@@ -102,7 +102,7 @@ pub(super) fn start_watched(
                 break;
             }
             let ended = run(&argv, &group, &tail, call, |pid| {
-                progress.crew().add_program(pid);
+                progress.workers().add_program(pid);
                 if let Some(tell) = tell.take() {
                     let _ = tell.send(Ok(()));
                 }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::clock::{Clock, Nanos};
-use crate::crew::Crew;
 use crate::error::LoadError;
+use crate::workers::Workers;
 
 mod asked;
 mod command;
@@ -115,8 +115,8 @@ impl Deletion {
     }
 
     /// The threads and programs that delete.
-    pub fn crew(&self) -> &Crew {
-        self.progress.crew()
+    pub fn workers(&self) -> &Workers {
+        self.progress.workers()
     }
 
     /// Whether all of it has returned.
@@ -170,7 +170,7 @@ fn spawn_beside(
 
 fn spawn_as(
     progress: &Arc<Progress>,
-    of_crew: bool,
+    of_workers: bool,
     work: impl FnOnce(&Progress, Call<'_>) + Send + 'static,
 ) -> Result<(), LoadError> {
     let running = progress.enter();
@@ -178,8 +178,8 @@ fn spawn_as(
         .name("deleter".into())
         .spawn(move || {
             let progress = running.progress();
-            if of_crew {
-                progress.crew().join();
+            if of_workers {
+                progress.workers().join();
             }
             work(progress, progress.call(running.slot()));
         });

@@ -79,7 +79,7 @@ impl Cpu {
     /// Watches the canary's own thread. With several threads of an engine without a queue it
     /// watches none, because any of them may have read.
     fn of(actor: &Actor) -> Cpu {
-        let queue = match actor.crew().threads(0)[..] {
+        let queue = match actor.workers().threads(0)[..] {
             [one] if actor.engine() != Engine::Sync => RunQueue::of_thread(one).ok(),
             _ => None,
         };
