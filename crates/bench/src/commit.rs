@@ -5,32 +5,32 @@ use std::path::PathBuf;
 use std::thread::JoinHandle;
 
 use linux::files::FileError;
-use load::Crew;
+use load::Workers;
 
 /// A `syncfs` under way.
 #[derive(Debug)]
 pub(crate) struct Commit {
     thread: JoinHandle<Result<(), FileError>>,
-    crew: Crew,
+    workers: Workers,
 }
 
 impl Commit {
     /// Begins to commit the file system that holds a path.
     pub(crate) fn begin(path: PathBuf) -> io::Result<Commit> {
-        let crew = Crew::default();
-        let own = crew.clone();
+        let workers = Workers::default();
+        let own = workers.clone();
         let thread = std::thread::Builder::new()
             .name("commit".into())
             .spawn(move || {
                 own.join();
                 linux::files::syncfs(&path)
             })?;
-        Ok(Commit { thread, crew })
+        Ok(Commit { thread, workers })
     }
 
     /// Its thread.
-    pub(crate) fn crew(&self) -> &Crew {
-        &self.crew
+    pub(crate) fn workers(&self) -> &Workers {
+        &self.workers
     }
 
     /// Whether it has returned.

@@ -5,15 +5,15 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use load::Clock;
 use record::{ActorInfo, Head, RUN_SCHEMA};
 
-use crate::actors::Lineup;
+use crate::actors::Actors;
 use crate::fio;
 use crate::plan::Plan;
 use crate::survey::Survey;
 
 /// The head that a run would begin with, for saying what will be done.
 pub fn preview(plan: &Plan, survey: &Survey) -> Head {
-    // What can't be told here, preflight has refused.
-    let mut series = Lineup::assume(plan).unwrap_or_default().series();
+    // What fails here, preflight has refused.
+    let mut series = Actors::resolve(plan).unwrap_or_default().series();
     series.extend(fio::series(plan).unwrap_or_default());
     of(plan, survey, series, Clock::start())
 }

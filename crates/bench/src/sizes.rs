@@ -29,8 +29,8 @@ pub struct Wanted {
     /// and where nobody needs it: [`crate::Plan::needs_file`]).
     pub foreground_bytes: Option<u64>,
     /// Bytes taken beside all these: of appenders' and tasks' files
-    /// ([`crate::plan::Actor::own_bytes`]), of what takes the place of swapped
-    /// tables ([`crate::plan::Method::REPLACEMENT_BYTES`] each), of fio's files
+    /// ([`load::ActorSpec::own_bytes`]), of what takes the place of swapped
+    /// tables ([`crate::plan::Swap::REPLACEMENT_BYTES`] each), of fio's files
     /// ([`crate::plan::FioJob::space_bytes`]).
     pub other_bytes: u64,
     /// How the files to delete are fragmented, if they are.

@@ -13,7 +13,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use load::{Actor, ActorSpec, Arrival, Clock, Sampler, TaskSpec, Work};
+use load::{Actor, ActorSpec, Clock, LoopKind, Sampler, TaskSpec, Work};
 
 fn main() {
     if let Err(why) = run() {
@@ -41,12 +41,10 @@ fn run() -> Result<(), String> {
     let spec = ActorSpec {
         name: kind.name.to_owned(),
         work: Work::Task(TaskSpec {
-            kind,
             dir: dir.clone(),
-            block_bytes: kind.default_block_bytes,
-            size_bytes: kind.default_size_bytes,
+            ..TaskSpec::of(kind)
         }),
-        arrival: Arrival::Closed { depth, batch: 1 },
+        arrival: LoopKind::Closed { depth },
         seed: u64::from(std::process::id()),
     };
     let result = measure(spec, Duration::from_secs_f64(seconds));

@@ -40,7 +40,6 @@ pub mod actor;
 pub mod aio;
 pub mod child;
 pub mod clock;
-mod crew;
 pub mod deleter;
 mod error;
 pub mod fill;
@@ -49,21 +48,20 @@ pub mod meter;
 pub mod overhead;
 pub mod pattern;
 pub mod ring;
-pub mod roster;
 pub mod sampler;
 pub mod schedule;
 pub mod target;
 pub mod task;
+pub mod workers;
 
-pub use actor::{
-    Actor, ActorSpec, Arrival, Blocks, Engine, EngineChoice, Op, Region, Series, Unfinished, Work,
-};
+pub use actor::{Actor, ActorSpec, Blocks, Engine, Op, Region, Series, Unfinished, Work};
 pub use clock::{Clock, Nanos};
-pub use crew::Crew;
 pub use deleter::{Deletion, DeletionOutcome, DeletionProgress, DeletionSpec};
 pub use error::LoadError;
 pub use fill::{Fill, FillProgress, FillReport, FillSpec};
 pub use meter::{IoFailure, Meter};
 pub use pattern::PatternKind;
+pub use record::LoopKind;
 pub use sampler::{Sample, Sampler};
 pub use task::TaskSpec;
+pub use workers::Workers;

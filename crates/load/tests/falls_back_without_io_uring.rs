@@ -3,9 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use load::actor::{ActorSpec, Arrival, Blocks, EngineChoice, Op, Region, Work};
-use load::pattern::PatternKind;
-use load::{Actor, Clock, Engine, LoadError};
+use load::actor::{ActorSpec, Blocks, Op, Region, Work};
+use load::{Actor, Clock, Engine, LoadError, LoopKind};
 
 /// From here on this thread, and those it starts, get `errno` from these system calls.
 fn forbid(calls: &[libc::c_long], errno: i32) {
@@ -38,16 +37,13 @@ fn forbid(calls: &[libc::c_long], errno: i32) {
 
 const LEN: u64 = 1 << 20;
 
-fn spec(engine: EngineChoice, direct: bool) -> ActorSpec {
+fn spec(engine: Engine, direct: bool) -> ActorSpec {
     let named = tempfile::NamedTempFile::new().expect("temporary file");
     named.as_file().set_len(LEN).expect("truncate");
     let file = load::target::open(named.path(), Op::Read, direct).expect("open");
     ActorSpec {
         name: "reader".into(),
         work: Work::Blocks(Blocks {
-            op: Op::Read,
-            pattern: PatternKind::Random,
-            block_bytes: 4096,
             engine,
             target: Some(Region {
                 file: Arc::new(file),
@@ -55,8 +51,9 @@ fn spec(engine: EngineChoice, direct: bool) -> ActorSpec {
                 len: LEN,
             }),
             direct,
+            ..Blocks::READS
         }),
-        arrival: Arrival::Closed { depth: 4, batch: 1 },
+        arrival: LoopKind::Closed { depth: 4 },
         seed: 1,
     }
 }
@@ -92,25 +89,25 @@ fn assert_reads(actor: &Actor, clock: Clock) {
 /// say so in advance and at the start alike, and read. Returns the note.
 fn falls_back_on(engine: Engine, direct: bool) -> String {
     let clock = Clock::start();
-    let spec = spec(EngineChoice::Auto, direct);
+    let spec = spec(Engine::Auto, direct);
     let (before, notes) = blocks_of(&spec).engine_now().expect("falls back");
     assert_eq!(before, engine, "{notes:?}");
     let actor = Actor::start(spec, clock).expect("falls back");
     assert_eq!(actor.engine(), engine);
-    assert_eq!(actor.series()[0].info.engine, engine.as_str());
+    assert_eq!(actor.series()[0].info.engine, engine.name());
     let [note] = actor.notes() else {
         panic!("{:?}", actor.notes())
     };
     let note = note.clone();
     assert_eq!(notes, [note.strip_prefix("reader: ").expect("its name")]);
-    let ending = format!("the engine is {}", engine.as_str());
+    let ending = format!("the engine is {}", engine.name());
     assert!(note.contains(&ending), "{note}");
     assert_reads(&actor, clock);
     assert_eq!(actor.finish(Duration::from_secs(10))[0].operations, 0);
     note
 }
 
-fn refused(engine: EngineChoice) -> LoadError {
+fn refused(engine: Engine) -> LoadError {
     let spec = spec(engine, true);
     blocks_of(&spec).engine_now().expect_err("by name");
     Actor::start(spec, Clock::start()).expect_err("by name")
@@ -140,7 +137,7 @@ fn without_io_uring_direct_io_goes_on_by_libaio_and_buffered_io_on_threads() {
             assert!(note.contains("libaio would wait"), "{note}");
             assert!(note.contains("a thread for each operation"), "{note}");
 
-            let error = refused(EngineChoice::IoUring);
+            let error = refused(Engine::IoUring);
             assert!(matches!(error, LoadError::NoIoUring { .. }), "{error:?}");
         });
     }
@@ -156,7 +153,7 @@ fn without_io_uring_and_libaio_it_runs_on_threads() {
             assert!(note.contains("libaio can't be used"), "{note}");
             says_why(&note);
 
-            let error = refused(EngineChoice::Libaio);
+            let error = refused(Engine::Libaio);
             assert!(matches!(error, LoadError::NoLibaio { .. }), "{error:?}");
             assert!(error.to_string().contains("`sync`"), "{error}");
         });
@@ -167,7 +164,7 @@ fn without_io_uring_and_libaio_it_runs_on_threads() {
 fn without_libaio_nobody_misses_it_who_has_io_uring() {
     apart(|| {
         forbid(&[libc::SYS_io_setup], libc::EPERM);
-        let spec = spec(EngineChoice::Auto, true);
+        let spec = spec(Engine::Auto, true);
         let (engine, notes) = blocks_of(&spec).engine_now().expect("an engine");
         if engine == Engine::Sync {
             assert!(std::env::var_os("CI").is_none(), "{notes:?}");
@@ -208,7 +205,7 @@ fn buffers_that_cannot_be_locked_are_used_all_the_same_and_it_is_said() {
     let limited = std::thread::spawn(|| {
         limit_locked_memory();
         let clock = Clock::start();
-        let mut large = spec(EngineChoice::Auto, false);
+        let mut large = spec(Engine::Auto, false);
         if let Work::Blocks(blocks) = &mut large.work {
             blocks.block_bytes = 1 << 20;
         }

@@ -1,11 +1,11 @@
 //! A file fragmented on purpose is freed by discards of that size.
 
 use std::fs::File;
-use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use load::deleter::{Device, Discard, Files, Unlink};
 use load::{Clock, Deletion, DeletionSpec, Fill, FillReport, FillSpec};
 
 mod support;
@@ -51,9 +51,12 @@ fn discards_have_the_extents_size(kind: &str, options: &str) {
     commit(&fs.path());
     std::thread::sleep(Duration::from_millis(500));
     let before = fs.device().discards();
-    let unlink = DeletionSpec::Unlink {
-        paths: vec![path],
-        parallel: NonZeroU32::MIN,
+    let unlink = DeletionSpec {
+        method: Unlink { parallel: 1 }.into(),
+        files: Files {
+            paths: vec![path],
+            ..Files::default()
+        },
     };
     let deletion = Deletion::start(unlink, Clock::start()).expect("starts");
     let progress = deletion.finish(Duration::from_secs(20)).progress;
@@ -161,12 +164,18 @@ fn a_raw_device_is_discarded_in_steps() {
         .write(true)
         .open(&device)
         .expect("open");
-    let spec = DeletionSpec::Discard {
-        device: Arc::new(file),
-        path: device.clone().into(),
-        start: 0,
-        len: 64 * MIB,
-        step_bytes: std::num::NonZeroU64::new(10 * MIB).expect("step"),
+    let step_bytes = 10 * MIB;
+    let spec = DeletionSpec {
+        method: Discard { step_bytes }.into(),
+        files: Files {
+            device: Some(Device {
+                file: Arc::new(file),
+                path: device.clone().into(),
+                start: 0,
+            }),
+            size_bytes: 64 * MIB,
+            ..Files::default()
+        },
     };
     let deletion = Deletion::start(spec, Clock::start()).expect("starts");
     let outcome = deletion.finish(Duration::from_secs(20));

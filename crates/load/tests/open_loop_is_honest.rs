@@ -7,9 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
-use load::actor::{ActorSpec, Arrival, Blocks, EngineChoice, Op, Region, Work};
-use load::pattern::PatternKind;
-use load::{Actor, Clock, Fill, FillSpec, Sampler};
+use load::actor::{ActorSpec, Blocks, Engine, Op, Region, Work};
+use load::{Actor, Clock, Fill, FillSpec, LoopKind, Sampler};
 
 mod support;
 
@@ -49,7 +48,7 @@ fn slower_than(histogram: &Histogram<u64>, ns: u64) -> u64 {
     histogram.len() - histogram.count_between(0, ns)
 }
 
-fn a_freeze_is_seen_by(engine: EngineChoice) {
+fn a_freeze_is_seen_by(engine: Engine) {
     let Some(fs) = support::LoopFs::new("ext4", "discard") else {
         return;
     };
@@ -76,17 +75,15 @@ fn a_freeze_is_seen_by(engine: EngineChoice) {
             name: "writer".into(),
             work: Work::Blocks(Blocks {
                 op: Op::Write,
-                pattern: PatternKind::Random,
-                block_bytes: 4096,
                 engine,
                 target: Some(Region {
                     file: Arc::new(file),
                     start: 0,
                     len: LEN,
                 }),
-                direct: true,
+                ..Blocks::READS
             }),
-            arrival: Arrival::Open {
+            arrival: LoopKind::Open {
                 rate_per_s: RATE,
                 poisson: false,
                 depth: 16,
@@ -152,15 +149,15 @@ fn a_freeze_is_seen_by(engine: EngineChoice) {
 
 #[test]
 fn io_uring_sees_a_freeze_from_the_intended_start() {
-    a_freeze_is_seen_by(EngineChoice::Auto);
+    a_freeze_is_seen_by(Engine::Auto);
 }
 
 #[test]
 fn libaio_sees_a_freeze_from_the_intended_start_though_its_submission_is_blocked() {
-    a_freeze_is_seen_by(EngineChoice::Libaio);
+    a_freeze_is_seen_by(Engine::Libaio);
 }
 
 #[test]
 fn threads_see_a_freeze_from_the_intended_start() {
-    a_freeze_is_seen_by(EngineChoice::Sync);
+    a_freeze_is_seen_by(Engine::Sync);
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use load::{Actor, ActorSpec, Arrival, Clock, IoFailure, TaskSpec, Work};
+use load::{Actor, ActorSpec, Clock, IoFailure, LoopKind, TaskSpec, Work};
 
 /// A tiny file system in memory; unmounted when dropped.
 struct Tiny(tempfile::TempDir);
@@ -75,7 +75,7 @@ fn goes_on_after_a_full_disk(kind: &str) {
             // More than there is; a save has no size.
             size_bytes: kind.default_size_bytes.min(1 << 20),
         }),
-        arrival: Arrival::Closed { depth: 1, batch: 1 },
+        arrival: LoopKind::Closed { depth: 1 },
         seed: 1,
     };
     let clock = Clock::start();

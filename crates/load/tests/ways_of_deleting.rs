@@ -2,13 +2,12 @@
 //! what outlasts a crash, and what happens when there is no room.
 
 use std::fs::File;
-use std::num::NonZeroU32;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use load::deleter::Occasion;
+use load::deleter::{Event, Files, Fstrim, Lsm, Method, Spill, Swap, Trigger};
 use load::{Clock, Deletion, DeletionOutcome, DeletionSpec};
 
 mod support;
@@ -143,27 +142,44 @@ fn image_of(fs: &support::LoopFs) -> PathBuf {
     fs.device().image().to_owned()
 }
 
-fn lsm(dir: &Path, space_bytes: u64, run_for: Duration) -> DeletionSpec {
-    DeletionSpec::Lsm {
-        dir: dir.to_owned(),
-        levels: 4,
-        file_bytes: 256 << 10,
-        rate_bytes_per_s: 1 << 30,
-        space_bytes,
-        run_for,
-        seed: 1,
+/// A deletion that names its files itself, in a directory.
+fn within(dir: &Path, method: impl Into<Method>, files: Files) -> DeletionSpec {
+    DeletionSpec {
+        method: method.into(),
+        files: Files {
+            folder: dir.to_owned(),
+            dir: dir.to_owned(),
+            seed: 1,
+            ..files
+        },
     }
 }
 
+fn lsm(dir: &Path, size_bytes: u64, run_for: Duration) -> DeletionSpec {
+    let lsm = Lsm {
+        levels: 4,
+        file_bytes: 256 << 10,
+        rate_bytes_per_s: 1 << 30,
+        run_for,
+    };
+    let files = Files {
+        size_bytes,
+        ..Files::default()
+    };
+    within(dir, lsm, files)
+}
+
 fn spill(dir: &Path, file_bytes: u64, parallel: u32) -> DeletionSpec {
-    DeletionSpec::Spill {
-        dir: dir.to_owned(),
-        file_bytes,
-        parallel: NonZeroU32::new(parallel).expect("some"),
+    let spill = Spill {
+        parallel,
         pause: Duration::ZERO,
         run_for: Duration::MAX,
-        seed: 1,
-    }
+    };
+    let files = Files {
+        file_bytes,
+        ..Files::default()
+    };
+    within(dir, spill, files)
 }
 
 #[test]
@@ -262,8 +278,12 @@ fn the_swap_outlasts_a_crash_right_after_it() {
         write(&table, 4 * MIB);
         write(&new, MIB);
         commit(&fs.path());
-        let pairs = vec![(table, new)];
-        let progress = end(start(DeletionSpec::Swap { pairs })).progress;
+        let files = Files {
+            paths: vec![table],
+            replacements: vec![new],
+            ..Files::default()
+        };
+        let progress = end(start(within(&fs.path(), Swap, files))).progress;
         assert_eq!((progress.errors, progress.files_done), (0, 1));
         assert!(progress.freed_bytes >= 4 * MIB);
 
@@ -295,7 +315,7 @@ fn fstrim_frees_what_was_deleted_below_the_file_system() {
         commit(&fs.path());
         let allocated = || image_of(&fs).metadata().expect("stat").blocks() * 512;
         let before = allocated();
-        let outcome = end(start(DeletionSpec::Fstrim { dir: fs.path() }));
+        let outcome = end(start(within(&fs.path(), Fstrim, Files::default())));
         let free = rustix::fs::statvfs(fs.path()).expect("statvfs");
         let free = free.f_bfree * free.f_frsize;
         assert_eq!(outcome.first_error, None);
@@ -360,14 +380,21 @@ fn with_old_file() -> Option<TinyFs> {
     Some(fs)
 }
 
+fn event(dir: &Path, trigger: Trigger) -> Deletion {
+    let quiet = Duration::ZERO;
+    start(within(dir, Event { trigger, quiet }, Files::default()))
+}
+
 #[test]
 fn an_event_frees_what_the_free_space_says() {
     let _alone = alone();
     let Some(fs) = with_old_file() else { return };
-    let occasion = Occasion::Program(vec!["rm".into(), fs.path().join("old").into()]);
-    let dir = fs.path().to_owned();
-    let event = Deletion::start(DeletionSpec::Event { occasion, dir }, Clock::start());
-    let outcome = event.expect("start").finish(LONG);
+    let old = fs.path().join("old").to_string_lossy().into_owned();
+    let trigger = Trigger::Command {
+        text: format!("rm {old}"),
+        argv: vec!["rm".into(), old],
+    };
+    let outcome = event(fs.path(), trigger).finish(LONG);
     assert_eq!(outcome.progress.freed_bytes, 4 * MIB);
     assert_eq!(outcome.command.expect("a command").code, Some(0));
     assert_eq!(outcome.first_error, None);
@@ -377,9 +404,7 @@ fn an_event_frees_what_the_free_space_says() {
 fn an_event_of_a_person_lasts_until_it_is_stopped() {
     let _alone = alone();
     let Some(fs) = with_old_file() else { return };
-    let (occasion, dir) = (Occasion::Stopped, fs.path().to_owned());
-    let event = Deletion::start(DeletionSpec::Event { occasion, dir }, Clock::start());
-    let event = event.expect("start");
+    let event = event(fs.path(), Trigger::Manual);
     std::fs::remove_file(fs.path().join("old")).expect("remove");
     assert!(!event.is_done());
     event.stop();

@@ -15,6 +15,8 @@ pub mod settings;
 mod show;
 mod statistics;
 pub mod typed;
+pub mod values;
+pub mod words;
 
 use std::time::Duration;
 

@@ -122,12 +122,13 @@ pub fn default_of<'t>(defaults: &'t str, kind: &str) -> &'t str {
 /// Each key with a default also has a method with the field's name. It returns the value, or else
 /// the default.
 ///
-/// The expression behind the section's name returns the kind of which the defaults are.
+/// The expression behind the section's name returns the kind of which the defaults are. A function
+/// behind it, if any, returns the need of a key, by its name, that would do nothing.
 #[macro_export]
 macro_rules! section {
     (
         $(#[$meta:meta])*
-        $visibility:vis struct $name:ident[$section:literal, $kind:expr] {
+        $visibility:vis struct $name:ident[$section:literal, $kind:expr $(, $rule:expr)?] {
             $(
                 $(#[doc = $about:literal])+
                 $key:literal $field:ident: $type:ty = $parse:expr
@@ -212,6 +213,12 @@ macro_rules! section {
                         idle.push(($key, need));
                     }
                 )?)+
+                $(
+                    let rule: fn(&$name, &str) -> Option<String> = $rule;
+                    for key in self.given() {
+                        idle.extend(rule(self, key).map(|need| (key, need)));
+                    }
+                )?
                 idle
             }
         }

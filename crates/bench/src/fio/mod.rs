@@ -9,7 +9,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use linux::space::Space;
-use load::Crew;
+use load::Workers;
 use load::child::{Program, Running, Signal};
 use record::ActorInfo;
 use units::names;
@@ -98,7 +98,7 @@ pub(crate) struct Fio {
     job_path: PathBuf,
     folder: PathBuf,
     running: Running,
-    crew: Crew,
+    workers: Workers,
     room: Room,
     reserve_bytes: u64,
     /// Whether a good end is no news.
@@ -163,16 +163,16 @@ impl Fio {
         let start = |e| failed("start it", Path::new(PROGRAM), e);
         let room = Room::watch(folder.to_owned(), space.reserve_bytes()).map_err(start)?;
         let running = program.start().map_err(start)?;
-        let crew = Crew::default();
+        let workers = Workers::default();
         running
             .pid()
             .into_iter()
-            .for_each(|pid| crew.add_program(pid));
+            .for_each(|pid| workers.add_program(pid));
         Ok(Fio {
             job_path: job_path.unwrap_or_default(),
             folder: folder.to_owned(),
             running,
-            crew,
+            workers,
             room,
             reserve_bytes: space.reserve_bytes(),
             ends_by_itself: false,
@@ -181,8 +181,8 @@ impl Fio {
     }
 
     /// Its processes.
-    pub(crate) fn crew(&self) -> &Crew {
-        &self.crew
+    pub(crate) fn workers(&self) -> &Workers {
+        &self.workers
     }
 
     /// Whether it has ended.

@@ -13,17 +13,7 @@ pub(crate) fn example() -> Plan {
         look_at: None,
         run: None,
         place: Place::Directory(PathBuf::from("/tmp")),
-        actors: vec![Actor {
-            name: "reader".into(),
-            work: Work::Blocks {
-                op: Op::Read,
-                pattern: Pattern::Random,
-                block_bytes: 4096,
-                direct: false,
-                size_bytes: None,
-            },
-            arrival: Arrival::Closed { depth: 4, batch: 1 },
-        }],
+        actors: vec![ActorSpec::reader(false, LoopKind::Closed { depth: 4 })],
         file: ForegroundFile {
             size_bytes: 64 << 20,
             direct: false,
@@ -49,9 +39,9 @@ pub(crate) fn example() -> Plan {
 }
 
 /// 64 MiB in four files.
-pub(crate) fn example_deletion(method: Method) -> Deletion {
+pub(crate) fn example_deletion(method: impl Into<Method>) -> Deletion {
     Deletion {
-        method,
+        method: method.into(),
         size_bytes: 64 << 20,
         files: 4,
         extent_bytes: None,

@@ -5,18 +5,21 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use record::Invocation;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
-mod actor;
 mod deletion;
 #[cfg(test)]
 mod example;
 
-pub use actor::{Actor, Arrival, Op, Pattern, Work};
-pub(crate) use deletion::BLOCK;
-pub use deletion::{Control, Deletion, End, Method, Trigger};
+pub use deletion::{Control, Deletion};
 #[cfg(test)]
 pub(crate) use example::{example, example_deletion};
+use load::deleter::seconds;
+pub use load::deleter::{
+    Discard, Event, Fstrim, Lsm, Method, Program, Punch, Purge, Spill, Swap, Trigger, Truncate,
+    Unlink,
+};
+pub use load::{ActorSpec, Blocks, Engine, LoopKind, Op, PatternKind, TaskSpec, Work, task};
 
 /// A whole run.
 #[derive(Debug, Clone, Serialize)]
@@ -34,7 +37,7 @@ pub struct Plan {
     pub place: Place,
     /// The foreground. Settling and live progress follow the first actor. The canary comes
     /// after them, and fio's series last.
-    pub actors: Vec<Actor>,
+    pub actors: Vec<ActorSpec>,
     /// The file that reads, writes and the canary share.
     pub file: ForegroundFile,
     /// The engine asked for, for all actors that know engines.
@@ -109,34 +112,6 @@ pub struct FioJob {
     pub text: String,
 }
 
-/// The engine asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Engine {
-    /// The best there is: io_uring, else libaio, else sync. A warning names a fallback.
-    Auto,
-    /// io_uring or nothing.
-    IoUring,
-    /// libaio or nothing.
-    Libaio,
-    /// A thread per operation in flight.
-    Sync,
-    /// Writers overwrite a mapped file, and the kernel writes it back. Readers use the best.
-    Mmap,
-    /// The same, and each thread of a writer calls `msync` after 32 blocks.
-    #[serde(rename = "mmap-sync")]
-    MmapSync,
-    /// io_uring without I/O: measures the client itself.
-    Null,
-}
-
-impl Engine {
-    /// Whether writers overwrite a mapped file.
-    pub fn maps(self) -> bool {
-        matches!(self, Engine::Mmap | Engine::MmapSync)
-    }
-}
-
 /// How long the phases last.
 #[derive(Debug, Clone, Serialize)]
 pub struct Timing {
@@ -193,13 +168,12 @@ impl Plan {
 
     /// The outside program that deletes, if one does.
     pub(crate) fn program(&self) -> Option<String> {
-        let (Method::Command { argv }
-        | Method::Event {
-            trigger: Trigger::Command { argv, .. },
-            ..
-        }) = &self.deletion.as_ref()?.method
-        else {
-            return None;
+        let argv = match &self.deletion.as_ref()?.method {
+            Method::Program(program) => &program.argv,
+            method => match method.event()? {
+                Trigger::Command { argv, .. } => argv,
+                Trigger::Manual => return None,
+            },
         };
         argv.first().cloned()
     }
@@ -208,8 +182,4 @@ impl Plan {
     pub fn event(&self) -> Option<&Trigger> {
         self.deletion.as_ref()?.method.event()
     }
-}
-
-fn seconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_f64(duration.as_secs_f64())
 }

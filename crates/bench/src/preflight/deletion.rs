@@ -1,12 +1,12 @@
 //! Whether a deletion can be had as it is asked for.
 
+use load::deleter::{BLOCK, Files};
 use rustix::thread::CapabilitySet;
 use storage::remount::DiscardGuard;
 
 use crate::error::BenchError;
-use crate::plan::{BLOCK, Control, Deletion, Method, Place, Plan};
+use crate::plan::{Control, Deletion, Fstrim, Method, Place, Plan};
 use crate::survey::Survey;
-use crate::workplace::figures_of;
 
 pub(super) fn check(plan: &Plan, survey: &Survey) -> Result<(), BenchError> {
     let Some(deletion) = &plan.deletion else {
@@ -16,7 +16,7 @@ pub(super) fn check(plan: &Plan, survey: &Survey) -> Result<(), BenchError> {
         };
     };
     let on_device = matches!(plan.place, Place::Device { .. });
-    let discards_device = matches!(deletion.method, Method::Discard { .. });
+    let discards_device = matches!(deletion.method, Method::Discard(_));
     if on_device != discards_device {
         return refuse(if on_device {
             "a raw device has no files to delete: it can only be discarded"
@@ -25,7 +25,7 @@ pub(super) fn check(plan: &Plan, survey: &Survey) -> Result<(), BenchError> {
         });
     }
     figures(deletion)?;
-    if deletion.method == Method::Fstrim {
+    if deletion.method == Fstrim.into() {
         may_trim(survey)?;
     }
     match plan.control {
@@ -38,36 +38,30 @@ fn refuse(why: impl Into<String>) -> Result<(), BenchError> {
     Err(BenchError::Plan(why.into()))
 }
 
-/// Whether no figure is 0 that mustn't be, and all are in range.
+/// Whether all figures are in range.
 fn figures(deletion: &Deletion) -> Result<(), BenchError> {
-    if matches!(deletion.method, Method::Discard { step_bytes } if step_bytes > 0) {
-        return Ok(());
-    }
-    if deletion.method.event().is_some() {
-        return Ok(());
-    }
-    if deletion.files == 0 && !deletion.method.is_continuous() {
+    let (method, file_bytes) = (&deletion.method, deletion.file_bytes());
+    if method.how().has_files && deletion.files == 0 {
         return refuse("the deletion has 0 files: give at least 1");
     }
-    let Some(spec) = figures_of(deletion) else {
-        return refuse(
-            "the deletion has 0 where it needs at least 1: calls or files at a time, or bytes per \
-             piece",
-        );
-    };
-    if deletion.file_bytes() == 0 {
+    if method.event().is_none() && file_bytes == 0 {
+        let files = match method {
+            Method::Spill(spill) => spill.parallel,
+            _ => deletion.files,
+        };
         return refuse(format!(
             "{} in {} leaves less than a block of {} for each: raise the size or \
              lower the number of files",
             units::bytes(deletion.size_bytes),
-            units::counted(u64::from(deletion.files_at_once()), "file"),
+            units::counted(u64::from(files), "file"),
             units::bytes(BLOCK),
         ));
     }
-    if matches!(&deletion.method, Method::Command { argv } if argv.is_empty()) {
-        return refuse("there is no program to delete with: name one");
-    }
-    Ok(spec.check()?)
+    Ok(method.check(&Files {
+        size_bytes: deletion.size_bytes,
+        file_bytes,
+        ..Files::default()
+    })?)
 }
 
 /// FITRIM is for root, and needs a device that takes discards.
@@ -92,7 +86,7 @@ fn may_trim(survey: &Survey) -> Result<(), BenchError> {
 }
 
 fn check_control(deletion: &Deletion, control: Control, survey: &Survey) -> Result<(), BenchError> {
-    if !deletion.method.takes(control) {
+    if !control.suits(&deletion.method) {
         return refuse(match control {
             _ if deletion.method.event().is_some() => {
                 "--control repeats a deletion, and an event happens only once: leave out --control"
@@ -109,7 +103,7 @@ fn check_control(deletion: &Deletion, control: Control, survey: &Survey) -> Resu
     }
     match (control, &survey.mount) {
         (Control::Nodiscard, Some(mount)) => DiscardGuard::check_off(mount).map_err(|e| {
-            let instead = match deletion.method.takes(Control::SecondName) {
+            let instead = match Control::SecondName.suits(&deletion.method) {
                 true => "give --control alone: a second name is unlinked instead",
                 false => "leave out --control",
             };
@@ -124,9 +118,9 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::plan::example_deletion;
+    use crate::plan::{Lsm, Program, Punch, Purge, Spill, Swap, Unlink, example_deletion};
 
-    fn said(method: Method, size_bytes: u64, files: u32) -> Option<String> {
+    fn said(method: impl Into<Method>, size_bytes: u64, files: u32) -> Option<String> {
         let deletion = Deletion {
             size_bytes,
             files,
@@ -141,40 +135,44 @@ mod tests {
     #[test]
     fn figures_of_nothing_are_refused() {
         let (second, zero) = (Duration::from_secs(1), Duration::ZERO);
-        let lsm = |levels, file_bytes, run_for| Method::Lsm {
+        let lsm = |levels, file_bytes, run_for| Lsm {
             levels,
             file_bytes,
             rate_bytes_per_s: 1 << 20,
             run_for,
         };
-        for method in [
-            Method::Unlink { parallel: 0 },
-            lsm(4, 1 << 20, zero),
-            lsm(4, 0, second),
-            lsm(1, 1 << 20, second),
-            lsm(4, 1 << 30, second),
-            Method::Purge {
+        let methods: [Method; 9] = [
+            Unlink { parallel: 0 }.into(),
+            lsm(4, 1 << 20, zero).into(),
+            lsm(4, 0, second).into(),
+            lsm(1, 1 << 20, second).into(),
+            lsm(4, 1 << 30, second).into(),
+            Purge {
                 at_once: 0,
                 every: zero,
-            },
-            Method::Spill {
+            }
+            .into(),
+            Spill {
                 parallel: 0,
                 pause: zero,
                 run_for: second,
-            },
-            Method::Punch {
-                from: crate::plan::End::Head,
+            }
+            .into(),
+            Punch {
+                from: load::deleter::End::Head,
                 chunk_bytes: 1000,
                 sleep: zero,
-            },
-            Method::Command { argv: Vec::new() },
-        ] {
+            }
+            .into(),
+            Program { argv: Vec::new() }.into(),
+        ];
+        for method in methods {
             assert!(said(method.clone(), 1 << 30, 1).is_some(), "{method:?}");
         }
         assert_eq!(said(lsm(4, 1 << 20, second), 1 << 30, 1), None);
-        assert_eq!(said(Method::Swap, 1 << 30, 8), None);
-        assert!(said(Method::Swap, 1 << 30, 0).is_some());
-        let tiny = said(Method::Unlink { parallel: 1 }, 1000, 1);
+        assert_eq!(said(Swap, 1 << 30, 8), None);
+        assert!(said(Swap, 1 << 30, 0).is_some());
+        let tiny = said(Unlink { parallel: 1 }, 1000, 1);
         assert!(tiny.is_some_and(|text| text.contains("less than a block")));
     }
 }

@@ -7,11 +7,11 @@ use judge::counting;
 use rustix::fs::{Access, AtFlags, CWD};
 use storage::raw::RawDevice;
 
-use crate::actors::{Lineup, names_differ};
+use crate::actors::{Actors, names_differ};
 use crate::error::BenchError;
 use crate::fio;
 use crate::kept;
-use crate::plan::{Actor, Place, Plan, Work};
+use crate::plan::{ActorSpec, Blocks, Place, Plan, Work};
 use crate::survey::Survey;
 use crate::workplace::allow_open_files;
 
@@ -31,9 +31,9 @@ pub fn preflight(plan: &Plan, survey: &Survey) -> Result<(), BenchError> {
         let names = blind.into_iter().map(str::to_owned);
         return Err(BenchError::CountersOff(names.collect()));
     }
-    let lineup = Lineup::resolve(plan)?;
-    lineup.check()?;
-    let mut series = lineup.series();
+    let actors = Actors::resolve(plan)?;
+    actors.check()?;
+    let mut series = actors.series();
     series.extend(fio::series(plan)?);
     names_differ(&series)?;
     blocks_fit(plan)?;
@@ -68,7 +68,7 @@ pub fn preflight(plan: &Plan, survey: &Survey) -> Result<(), BenchError> {
 /// Whether each actor's blocks fit into the file that it works on.
 fn blocks_fit(plan: &Plan) -> Result<(), BenchError> {
     for actor in &plan.actors {
-        let Work::Blocks { block_bytes, .. } = &actor.work else {
+        let Work::Blocks(Blocks { block_bytes, .. }) = &actor.work else {
             continue;
         };
         let (file, size_bytes) = if actor.work.shares_file() {
@@ -93,7 +93,9 @@ fn blocks_fit(plan: &Plan) -> Result<(), BenchError> {
 
 /// A raw device has no files, so nothing that makes some runs on it.
 fn needs_no_files(plan: &Plan) -> Result<(), BenchError> {
-    let of_files = |actor: &&Actor| actor.work.appends() || matches!(actor.work, Work::Task { .. });
+    let of_files = |actor: &&ActorSpec| {
+        actor.work.append_bytes().is_some() || matches!(actor.work, Work::Task(_))
+    };
     if let Some(actor) = plan.actors.iter().find(of_files) {
         return Err(BenchError::Plan(format!(
             "{}: it makes files, and a raw device has none: leave it out, or give a directory",

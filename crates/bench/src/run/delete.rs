@@ -10,7 +10,7 @@ use record::{DeletionLine, DiscardSetting, EventKind, Line, Part};
 use super::{Early, Script};
 use crate::drain::{Drain, State};
 use crate::error::BenchError;
-use crate::plan::Method;
+use crate::plan::{Fstrim, Method};
 use crate::warning::Warning;
 
 impl Script<'_> {
@@ -130,7 +130,7 @@ impl Script<'_> {
 
     /// The free space before a deletion of which only that tells what it frees.
     fn free_space(&self) -> Result<Option<FreeSpace>, Early> {
-        let foreign = |deletion: &&crate::plan::Deletion| deletion.method.is_foreign();
+        let foreign = |deletion: &&crate::plan::Deletion| deletion.method.how().is_foreign;
         match (
             self.plan.deletion.as_ref().filter(foreign),
             self.workplace.on_file_system(),
@@ -169,8 +169,8 @@ impl Script<'_> {
                 false => drain.sending_none(),
             };
         }
-        if let Some(Method::Event { quiet, .. }) = self.method() {
-            return Drain::without_debt(limit, self.expects_discards(part)).quiet_for(*quiet);
+        if let Some(Method::Event(event)) = self.method() {
+            return Drain::without_debt(limit, self.expects_discards(part)).quiet_for(event.quiet);
         }
         // FITRIM has discarded all it will by the time that it returns.
         let continuous = self.deletes_continuously();
@@ -188,7 +188,7 @@ impl Script<'_> {
     /// Whether all that the deletion frees will be discarded, as far as it is known.
     fn owes(&self) -> bool {
         self.method()
-            .is_none_or(|method| method.has_files() && *method != Method::Fstrim)
+            .is_none_or(|method| method.how().has_files && *method != Fstrim.into())
     }
 
     pub(super) fn expects_discards(&self, part: Part) -> bool {

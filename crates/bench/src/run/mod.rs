@@ -11,7 +11,7 @@ use record::{EndReason, EventKind, Head, Part, PhaseName, RecordWriter};
 use record::{RunRecord, Waits};
 use storage::remount::DiscardGuard;
 
-use crate::actors::Lineup;
+use crate::actors::Actors;
 use crate::beside;
 use crate::error::BenchError;
 use crate::head;
@@ -23,7 +23,7 @@ use crate::survey::Survey;
 use crate::warning::Warning;
 use crate::watched::WatchedDevice;
 use crate::workplace::Workplace;
-use load::roster::Roster;
+use load::workers::RunWorkers;
 
 mod delete;
 mod event;
@@ -68,12 +68,12 @@ pub struct Claimed<'a> {
     plan: &'a Plan,
     survey: &'a Survey,
     clock: Clock,
-    lineup: Lineup,
+    actors: Actors,
     head: Head,
     devices: Vec<WatchedDevice>,
     workplace: Workplace,
     marks: Arc<AtomicU32>,
-    roster: Roster,
+    workers: RunWorkers,
     explain: Option<Explain>,
 }
 
@@ -94,8 +94,8 @@ impl<'a> Claimed<'a> {
     /// When the run can't begin.
     pub fn claim(plan: &'a Plan, survey: &'a Survey) -> Result<Self, BenchError> {
         let clock = Clock::start();
-        let lineup = Lineup::resolve(plan)?;
-        let mut series = lineup.series();
+        let actors = Actors::resolve(plan)?;
+        let mut series = actors.series();
         series.extend(crate::fio::series(plan)?);
         let head = head::of(plan, survey, series, clock);
         let devices = head
@@ -109,12 +109,12 @@ impl<'a> Claimed<'a> {
             plan,
             survey,
             clock,
-            lineup,
+            actors,
             head,
             devices,
             workplace,
             marks: Arc::default(),
-            roster: Roster::default(),
+            workers: RunWorkers::default(),
             explain: None,
         })
     }
@@ -126,8 +126,8 @@ impl<'a> Claimed<'a> {
     }
 
     /// The actors and phases of the run: empty now, it grows while the run goes on.
-    pub fn roster(&self) -> Roster {
-        self.roster.clone()
+    pub fn workers(&self) -> RunWorkers {
+        self.workers.clone()
     }
 
     /// Has the waits of the actors explained at the run's end, as a line of the record.
@@ -168,18 +168,18 @@ impl<'a> Claimed<'a> {
             stop,
         )
         .map_err(|e| survey.refuse(e))?
-        .noted_in(self.roster);
+        .noted_in(self.workers);
         let mut script = Script {
             plan,
             survey,
-            lineup: self.lineup,
+            actors: self.actors,
             workplace: self.workplace,
             spacers: Vec::new(),
             not_restored: None,
             marks: self.marks,
             session,
         };
-        let notes = std::mem::take(&mut script.lineup.notes);
+        let notes = std::mem::take(&mut script.actors.notes);
         let notes: Vec<Warning> = notes.into_iter().map(Warning::Load).collect();
         for warning in survey.warnings.iter().chain(&notes) {
             script.session.warn(warning);
@@ -222,7 +222,7 @@ struct Script<'a> {
     plan: &'a Plan,
     survey: &'a Survey,
     /// Empty once the actors run.
-    lineup: Lineup,
+    actors: Actors,
     workplace: Workplace,
     /// They keep the gaps between the extents of fragmented files in use: freed
     /// gaps would be discarded along with their neighbours.

@@ -100,9 +100,8 @@ impl Script<'_> {
             let (cgroup, why) = (dir.to_path_buf(), error.to_string());
             self.session.warn(&Warning::OutsideCgroup { cgroup, why });
         }
-        let lineup = std::mem::take(&mut self.lineup);
-        for (i, member) in lineup.actors.into_iter().enumerate() {
-            let mut spec = member.spec;
+        let actors = std::mem::take(&mut self.actors);
+        for (i, mut spec) in actors.specs.into_iter().enumerate() {
             let area = if i < self.plan.actors.len() {
                 self.workplace.work_area(self.plan, i)
             } else {
@@ -153,7 +152,7 @@ impl Script<'_> {
         let begun = path.map(Commit::begin).transpose();
         let begun = begun.map_err(no_thread)?;
         if let Some(commit) = &begun {
-            self.session.note_commit(commit.crew());
+            self.session.note_commit(commit.workers());
         }
         Ok(begun)
     }

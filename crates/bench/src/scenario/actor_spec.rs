@@ -48,7 +48,7 @@ mod tests {
     #[test]
     fn actors_are_read() {
         let save: Actor = "save".parse().unwrap();
-        assert_eq!(save.op(), ActorOp::Task("save"));
+        assert_eq!(save.op().name(), "save");
         let mixed: Actor = "mixed,reads=70%,depth=4,buffered".parse().unwrap();
         assert_eq!((mixed.op(), mixed.read_percent), (ActorOp::Mixed, Some(70)));
         assert_eq!((mixed.depth, mixed.buffered), (Some(4), Some(true)));

@@ -3,7 +3,7 @@
 use units::settings::{Key, Section, SetError};
 use units::typed::nearest;
 
-use super::{Actor, Deletion, Foreground, General, Judging, Phases};
+use super::{Actor, AskedDeletion, Foreground, General, Judging, Phases};
 
 /// Every key with its path, in the order of the sections.
 pub fn all() -> Vec<(String, &'static Key)> {
@@ -17,7 +17,7 @@ pub fn all() -> Vec<(String, &'static Key)> {
     section::<General>()
         .chain(section::<Foreground>())
         .chain(section::<Actor>())
-        .chain(section::<Deletion>())
+        .chain(section::<AskedDeletion>())
         .chain(section::<Phases>())
         .chain(section::<Judging>())
         .collect()

@@ -30,7 +30,6 @@ mod parts;
 mod resolve;
 mod shipped;
 mod uses;
-pub mod values;
 pub mod words;
 
 use std::collections::{HashMap, HashSet};
@@ -39,10 +38,12 @@ use std::io::{self, Read};
 use std::path::Path;
 
 pub use error::ScenarioError;
+pub use load::deleter::{AskedDeletion, How};
 pub use overlay::{Idle, Options};
-pub use parts::{Actor, Deletion, Foreground, General, Judging, Phases};
+pub use parts::{Actor, Foreground, General, Judging, Phases};
 pub use shipped::{Shipped, all, by_name};
-pub use words::{ActorOp, Counters, How};
+pub use units::values;
+pub use words::{ActorOp, Counters};
 
 /// Most bytes of a scenario's file.
 const LARGEST_FILE: u64 = 1 << 20;
@@ -58,7 +59,7 @@ pub struct Scenario {
     /// settling waits for.
     pub actors: Vec<Actor>,
     /// The section `[deletion]`.
-    pub deletion: Deletion,
+    pub deletion: AskedDeletion,
     /// How long the phases last.
     pub phases: Phases,
     /// How the record is judged.

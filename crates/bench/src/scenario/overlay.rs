@@ -2,7 +2,9 @@
 
 use units::settings::{Section, SetError};
 
-use super::{Actor, Deletion, Foreground, General, Judging, Phases, Scenario, ScenarioError, keys};
+use super::{
+    Actor, AskedDeletion, Foreground, General, Judging, Phases, Scenario, ScenarioError, keys,
+};
 
 /// The command line's settings: those of `--set`, and the options that stand for a key.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -15,7 +17,7 @@ pub struct Options {
     named: Vec<(String, Actor)>,
     /// Actors beside those of the scenario; one with the name of one of those replaces it.
     beside: Vec<Actor>,
-    deletion: Deletion,
+    deletion: AskedDeletion,
     phases: Phases,
     judging: Judging,
 }
@@ -59,7 +61,7 @@ impl Options {
         match path.split_once('.') {
             None => once(&mut self.general, &path, text),
             Some((Foreground::NAME, key)) => once(&mut self.foreground, key, text),
-            Some((Deletion::NAME, key)) => once(&mut self.deletion, key, text),
+            Some((AskedDeletion::NAME, key)) => once(&mut self.deletion, key, text),
             Some((Phases::NAME, key)) => once(&mut self.phases, key, text),
             Some((Judging::NAME, key)) => once(&mut self.judging, key, text),
             Some((_, key)) => once(&mut self.first, key, text),
@@ -180,7 +182,6 @@ fn lay<S: Section>(section: &mut S, over: S, path: &str, idle: &mut Vec<Idle>) {
 mod tests {
     use super::*;
     use crate::plan::Control;
-    use crate::scenario::{ActorOp, How};
 
     fn scenario(text: &str) -> Scenario {
         text.parse().unwrap()
@@ -226,7 +227,7 @@ mod tests {
         assert_eq!(beside.actors.len(), 1);
         let (saving, _) = fio().overlaid(options(&[], &["save"])).unwrap();
         assert_eq!(saving.actors.len(), 1);
-        assert_eq!(saving.actors[0].op(), ActorOp::Task("save"));
+        assert_eq!(saving.actors[0].op().name(), "save");
     }
 
     #[test]
@@ -235,15 +236,15 @@ mod tests {
         let (merged, idle) = scenario(TABLE).overlaid(over).unwrap();
         assert!(idle.is_empty(), "{idle:?}");
         assert_eq!(merged.actors[0].name.as_deref(), Some("db"));
-        assert_eq!(merged.actors[0].op(), ActorOp::Read);
+        assert_eq!(merged.actors[0].op().name(), "read");
         assert_eq!(merged.actors[0].depth, Some(3));
         assert_eq!(merged.actors[0].read_percent, None);
-        assert_eq!(merged.deletion.way(), Some(How::Unlink));
+        assert_eq!(merged.deletion.way().name, "unlink");
         assert_eq!(merged.deletion.chunk_bytes, None);
         assert_eq!(merged.deletion.size_bytes, Some(1 << 30));
         let over = options(&[("command", "rm {}")], &[]);
         let (program, _) = scenario(TABLE).overlaid(over).unwrap();
-        assert_eq!(program.deletion.way(), None);
+        assert_eq!(program.deletion.way().name, "command");
     }
 
     #[test]
@@ -271,15 +272,11 @@ mod tests {
         let actors: Vec<_> = merged
             .actors
             .iter()
-            .map(|actor| (actor.name.as_deref().unwrap(), actor.op()))
+            .map(|actor| (actor.name.as_deref().unwrap(), actor.op().name()))
             .collect();
         assert_eq!(
             actors,
-            [
-                ("db", ActorOp::Mixed),
-                ("wal", ActorOp::Task("save")),
-                ("appender", ActorOp::Append)
-            ]
+            [("db", "mixed"), ("wal", "save"), ("appender", "append")]
         );
         let twice = options(&[], &["name=x,op=read", "name=x,op=read"]);
         let error = scenario(TABLE).overlaid(twice).unwrap_err().to_string();

@@ -8,7 +8,7 @@ use toml::de::{DeTable, DeValue};
 use units::settings::{Section, SetError};
 use units::typed::{Mistake, Place, nearest};
 
-use super::{Actor, Deletion, Foreground, Judging, Phases, Scenario, ScenarioError, keys};
+use super::{Actor, AskedDeletion, Foreground, Judging, Phases, Scenario, ScenarioError, keys};
 
 type Cell<'i> = Spanned<DeValue<'i>>;
 
@@ -16,7 +16,7 @@ type Cell<'i> = Spanned<DeValue<'i>>;
 const SECTIONS: [&str; 5] = [
     Foreground::NAME,
     Actor::NAME,
-    Deletion::NAME,
+    AskedDeletion::NAME,
     Phases::NAME,
     Judging::NAME,
 ];
@@ -36,7 +36,7 @@ impl FromStr for Scenario {
             match key {
                 Foreground::NAME => scenario.foreground = reader.section(cell)?,
                 Actor::NAME => scenario.actors = reader.actors(cell)?,
-                Deletion::NAME => scenario.deletion = reader.deletion(cell)?,
+                AskedDeletion::NAME => scenario.deletion = reader.deletion(cell)?,
                 Phases::NAME => scenario.phases = reader.section(cell)?,
                 Judging::NAME => scenario.judging = reader.section(cell)?,
                 _ => reader.value(&mut scenario.general, key, span, cell)?,
@@ -111,8 +111,8 @@ impl Reader<'_> {
         Ok(actors)
     }
 
-    fn deletion(&self, cell: &Cell<'_>) -> Result<Deletion, ScenarioError> {
-        let deletion: Deletion = self.section(cell)?;
+    fn deletion(&self, cell: &Cell<'_>) -> Result<AskedDeletion, ScenarioError> {
+        let deletion: AskedDeletion = self.section(cell)?;
         if deletion.how.is_some() && deletion.command.is_some() {
             let why = "the program is how: give either how or command";
             return Err(self.shape(&self.key_in(cell, "command"), "command", why));
@@ -207,7 +207,6 @@ fn in_order<'a, 'i>(table: &'a DeTable<'i>) -> Vec<(&'a str, Range<usize>, &'a C
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::{ActorOp, How};
 
     #[test]
     fn a_scenario_is_read() {
@@ -237,8 +236,8 @@ mod tests {
         assert_eq!(scenario.actors.len(), 2);
         assert_eq!(scenario.actors[0].name.as_deref(), Some("mixed"));
         assert_eq!(scenario.actors[0].read_percent, Some(70));
-        assert_eq!(scenario.actors[1].op(), ActorOp::Task("append-fdatasync"));
-        assert_eq!(scenario.deletion.way(), Some(How::Unlink));
+        assert_eq!(scenario.actors[1].op().name(), "append-fdatasync");
+        assert_eq!(scenario.deletion.way().name, "unlink");
         assert_eq!(scenario.deletion.no_sync, Some(true));
         assert_eq!(scenario.judging.low, Some(0.3));
         assert_eq!("".parse::<Scenario>().unwrap(), Scenario::default());

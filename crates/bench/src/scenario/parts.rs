@@ -3,13 +3,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use units::section;
+use units::{section, values as v};
 
 use super::uses::{AT_BLOCKS, IN_THE_FILE, MIXED, OWN_FILE};
-use super::values as v;
-use super::words::How::{Event, Fstrim, Lsm, Punch, Purge, Spill, Swap, Truncate, Unlink};
-use super::words::{ActorOp, Counters, How};
-use crate::plan::{Control, End, Engine, Pattern};
+use super::words::{self, ActorOp, Counters};
+use crate::plan::{Control, Engine, PatternKind};
 
 section! {
     /// The keys at the top, outside any section.
@@ -22,16 +20,16 @@ section! {
         /// runs it on files of the test, and its series join the record.
         "fio" fio: PathBuf = v::path;
         /// The engine of reads and writes.
-        "engine" engine: Engine = v::engine, default "auto";
+        "engine" engine: Engine = words::engine, default "auto";
         /// Reads per second of the canary, one outstanding 4 KiB read; 0 for none.
         "canary" canary_per_s: f64 = v::rate_or_none, default "100";
         /// Seed of offsets and arrivals.
         "seed" seed: u64 = v::number, default "1";
         /// The same deletion first without discards, to find out whether other causes make the same
         /// dip.
-        "control" control: Option<Control> = v::control, default "off";
+        "control" control: Option<Control> = words::control, default "off";
         /// Devices whose discards the kernel doesn't count (queue/iostats is off).
-        "counters" counters: Counters = v::counters, default "needed";
+        "counters" counters: Counters = Counters::parse, default "needed";
     }
 }
 
@@ -53,9 +51,9 @@ section! {
         /// Its name in the output.
         "name" name: String = v::actor_name, shown "from op";
         /// Its operation.
-        "op" op: ActorOp = v::op, default "read";
+        "op" op: ActorOp = words::op, default "read";
         /// Order of its blocks.
-        "pattern" pattern: Pattern = v::pattern, default "random",
+        "pattern" pattern: PatternKind = PatternKind::parse, default "random",
             needs |actor| actor.does(IN_THE_FILE);
         /// Bytes per operation; tasks have their own default.
         "block-size" block_bytes: u32 = v::block_size, default "4k";
@@ -67,7 +65,7 @@ section! {
         /// Open loop: operations per second, whatever happens.
         "rate" rate_per_s: f64 = v::rate, shown "none";
         /// Open loop: when operations arrive.
-        "arrival" poisson: bool = v::arrival, default "constant",
+        "arrival" poisson: bool = words::arrival, default "constant",
             needs |actor| actor.rate_per_s.is_none().then(|| "a rate (--rate)".into());
         /// Whether it goes through the page cache.
         "buffered" buffered: bool = v::truth, default "false",
@@ -80,73 +78,6 @@ section! {
             needs |actor| actor.does(OWN_FILE);
     }
 }
-
-section! {
-    /// The files to delete, and the method.
-    pub struct Deletion["deletion", Deletion::kind] {
-        /// How.
-        "how" how: How = v::how, shown "unlink";
-        /// An outside program that deletes; {} stands for each file, and without it all files come
-        /// after the arguments.
-        "command" command: String = v::text, shown "none";
-        /// Bytes over all files; lsm, spill: most that is there at once.
-        "size" size_bytes: u64 = v::size, shown "what is safe, at most 32G; lsm, spill: at most 4G",
-            needs |deletion| deletion.deletes_ours();
-        /// Number of files.
-        "files" files: u32 = v::files, default "1; purge: 32",
-            needs |deletion| deletion.does(FILES, true);
-        /// Size of the files' extents: fragments them on purpose.
-        "extent-size" extent_bytes: u64 = v::size, shown "whatever the file system makes",
-            needs |deletion| deletion.does(FILES, true);
-        /// Calls in flight at once, or files of a spill.
-        "parallel" parallel: u32 = v::parallel, default "1; spill: 4",
-            needs |deletion| deletion.does(&[Unlink, Spill], false);
-        /// Bytes per step; of a raw device, per call.
-        "chunk" chunk_bytes: u64 = v::size, default "128M; device: 1G",
-            needs |deletion| deletion.does(&[Truncate, Punch], false);
-        /// Pause after each step, or between two files of a spill.
-        "sleep" sleep: Duration = v::duration, default "100ms; spill: 500ms",
-            needs |deletion| deletion.does(&[Truncate, Punch, Spill], false);
-        /// Whether each step is followed by fsync.
-        "fsync" fsync: bool = v::truth, default "false",
-            needs |deletion| deletion.does(&[Truncate], false);
-        /// Force no commit after the deletion: then the file system decides when discards come.
-        "no-sync" no_sync: bool = v::truth, default "false",
-            needs |deletion| {
-                deletion.does(&[Unlink, Truncate, Punch, Swap, Purge, Lsm, Spill, Event], true)
-            };
-        /// The end of the file that is freed first.
-        "from" from: End = v::end, default "head",
-            needs |deletion| deletion.does(&[Punch], false);
-        /// Files unlinked at once.
-        "at-once" at_once: u32 = v::files, default "4",
-            needs |deletion| deletion.does(&[Purge], false);
-        /// Time from one removal to the next.
-        "every" every: Duration = v::positive_duration, default "2s",
-            needs |deletion| deletion.does(&[Purge], false);
-        /// Levels of the LSM tree.
-        "levels" levels: u32 = v::levels, default "3",
-            needs |deletion| deletion.does(&[Lsm], false);
-        /// Bytes of each of the LSM tree's files.
-        "file-size" file_bytes: u64 = v::size, shown "64M, or less in a small tree",
-            needs |deletion| deletion.does(&[Lsm], false);
-        /// Bytes per second that are written into the LSM tree, compactions included.
-        "write-rate" write_rate_bytes_per_s: u64 = v::byte_rate, default "100M/s",
-            needs |deletion| deletion.does(&[Lsm], false);
-        /// How long a continuous deletion goes on.
-        "for" run_for: Duration = v::positive_duration, default "30s",
-            needs |deletion| deletion.does(&[Lsm, Spill], false);
-        /// The event's command, or `manual`.
-        "event" event: String = v::text, shown "none",
-            needs |deletion| deletion.does(&[Event], false);
-        /// The event is over when no discards have come for this long after its end.
-        "event-quiet" event_quiet: Duration = v::positive_duration, default "2s",
-            needs |deletion| deletion.does(&[Event], false);
-    }
-}
-
-/// Ways to delete files that are there before.
-const FILES: &[How] = &[Unlink, Truncate, Punch, Fstrim, Swap, Purge];
 
 section! {
     /// How long the phases last.
@@ -176,6 +107,9 @@ section! {
 
 #[cfg(test)]
 mod tests {
+    use load::deleter::{AskedDeletion, End};
+    use units::settings::Section;
+
     use super::*;
 
     #[test]
@@ -191,18 +125,17 @@ mod tests {
         assert_eq!(lengths.map(|time| time.as_secs()), [60, 10, 10]);
         let rest = [phases.drain_limit(), phases.interval()];
         assert_eq!(rest.map(|time| time.as_millis()), [60_000, 100]);
-        for (how, parallel, sleep_ms, files) in
-            [(Unlink, 1, 100, 1), (Spill, 4, 500, 1), (Purge, 1, 100, 32)]
-        {
-            let deletion = Deletion {
-                how: Some(how),
-                ..Deletion::default()
-            };
-            assert_eq!(deletion.parallel(), parallel, "{how:?}");
-            assert_eq!(deletion.sleep().as_millis(), sleep_ms, "{how:?}");
-            assert_eq!(deletion.files(), files, "{how:?}");
+        for (how, parallel, sleep_ms, files) in [
+            ("unlink", 1, 100, 1),
+            ("spill", 4, 500, 1),
+            ("purge", 1, 100, 32),
+        ] {
+            let deletion = AskedDeletion::of(&[format!("how={how}")]).unwrap();
+            assert_eq!(deletion.parallel(), parallel, "{how}");
+            assert_eq!(deletion.sleep().as_millis(), sleep_ms, "{how}");
+            assert_eq!(deletion.files(), files, "{how}");
         }
-        let plain = Deletion::default();
+        let plain = AskedDeletion::default();
         assert_eq!(plain.chunk_bytes(), 128 << 20);
         assert!(!plain.fsync() && !plain.no_sync());
         assert_eq!((plain.from(), plain.at_once()), (End::Head, 4));

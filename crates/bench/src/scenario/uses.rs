@@ -1,31 +1,27 @@
-//! Which key does something with which kind of actor or deletion. A key that would do nothing is
+//! Which key does something with which kind of actor. A key that would do nothing is
 //! refused: whoever gave it expected something of it.
 
-use super::words::{ActorOp, How};
-use super::{Actor, Deletion, Scenario};
+use units::words::any_of;
+
+use super::words::ActorOp;
+use super::{Actor, Scenario};
 
 /// Stands for every task in a list of operations.
-const A_TASK: ActorOp = ActorOp::Task("a task");
+const A_TASK: &str = "a task such as save";
 /// Operations in the file that actors share.
-pub(super) const IN_THE_FILE: &[ActorOp] = &[ActorOp::Read, ActorOp::Write, ActorOp::Mixed];
+pub(super) const IN_THE_FILE: &[&str] = &["read", "write", "mixed"];
 /// Operations on blocks.
-pub(super) const AT_BLOCKS: &[ActorOp] = &[
-    ActorOp::Read,
-    ActorOp::Write,
-    ActorOp::Append,
-    ActorOp::Mixed,
-];
+pub(super) const AT_BLOCKS: &[&str] = &["read", "write", "append", "mixed"];
 /// Those that both read and write.
-pub(super) const MIXED: &[ActorOp] = &[ActorOp::Mixed];
+pub(super) const MIXED: &[&str] = &["mixed"];
 /// Operations in a file of their own.
-pub(super) const OWN_FILE: &[ActorOp] = &[ActorOp::Append, A_TASK];
+pub(super) const OWN_FILE: &[&str] = &["append", A_TASK];
 
-fn or<'a>(names: impl Iterator<Item = &'a str>) -> String {
-    let names: Vec<&str> = names.collect();
-    match names.split_last() {
-        Some((last, [])) => (*last).to_owned(),
-        Some((last, others)) => format!("{} or {last}", others.join(", ")),
-        None => String::new(),
+/// The name of an operation in such a list.
+fn listed(op: ActorOp) -> &'static str {
+    match op {
+        ActorOp::Task(_) => A_TASK,
+        op => op.name(),
     }
 }
 
@@ -53,10 +49,15 @@ impl Scenario {
 
     /// Whether an actor does one of these, one of which is to read: the canary
     /// does, and so does who is there where nobody is named.
-    fn is_anybody(&self, ops: &[ActorOp]) -> bool {
+    fn is_anybody(&self, ops: &[&str]) -> bool {
         let canary = self.general.canary_per_s != Some(0.0);
         let default_reader = self.actors.is_empty() && self.general.fio.is_none();
-        canary || default_reader || self.actors.iter().any(|actor| ops.contains(&actor.op()))
+        canary
+            || default_reader
+            || self
+                .actors
+                .iter()
+                .any(|actor| ops.contains(&listed(actor.op())))
     }
 }
 
@@ -72,53 +73,9 @@ impl Actor {
     }
 
     /// The need of a key that only some operations have, if the actor's is another one.
-    pub(super) fn does(&self, ops: &[ActorOp]) -> Option<String> {
-        let op = match self.op() {
-            ActorOp::Task(_) => A_TASK,
-            op => op,
-        };
-        let names = ops.iter().map(|op| match *op {
-            A_TASK => "a task such as save",
-            op => op.name(),
-        });
-        (!ops.contains(&op)).then(|| format!("op = {} (--op)", or(names)))
-    }
-}
-
-impl Deletion {
-    /// How it deletes; `None`: by an outside program.
-    pub fn way(&self) -> Option<How> {
-        match (&self.command, self.how) {
-            (Some(_), _) => None,
-            (None, Some(how)) => Some(how),
-            (None, None) if self.event.is_some() => Some(How::Event),
-            (None, None) => Some(How::Unlink),
-        }
-    }
-
-    /// The kind of which its defaults are.
-    pub(super) fn kind(&self) -> &'static str {
-        self.way().map_or("program", How::name)
-    }
-
-    /// The need of a key that only some ways have, if the deletion's is another one. `program`:
-    /// whether it goes with an outside program.
-    pub(super) fn does(&self, hows: &[How], program: bool) -> Option<String> {
-        let way = self.way();
-        let used = way.map_or(program, |how| hows.contains(&how));
-        (!used).then(|| match way {
-            Some(How::None) => "a deletion".to_owned(),
-            _ => format!("how = {} (--delete)", or(hows.iter().map(|how| how.name()))),
-        })
-    }
-
-    /// The need of a key of the test's own files, if it deletes none.
-    pub(super) fn deletes_ours(&self) -> Option<String> {
-        match self.way() {
-            Some(How::None) => Some("a deletion".to_owned()),
-            Some(How::Event) => Some("a deletion of the test's own files".to_owned()),
-            _ => None,
-        }
+    pub(super) fn does(&self, ops: &[&str]) -> Option<String> {
+        let used = ops.contains(&listed(self.op()));
+        (!used).then(|| format!("op = {} (--op)", any_of(ops)))
     }
 }
 
@@ -135,19 +92,6 @@ mod tests {
 
     fn keys<S: Section>(section: &S) -> Vec<&'static str> {
         section.idle().into_iter().map(|(key, _)| key).collect()
-    }
-
-    #[test]
-    fn what_a_deletion_would_do_nothing_with() {
-        let unlink: Deletion = section(&["chunk=1M", "size=1G", "parallel=2"]);
-        let need = "how = truncate or punch (--delete)".to_owned();
-        assert_eq!(unlink.idle(), [("chunk", need)]);
-        let program: Deletion = section(&["command=rm {}", "files=2", "parallel=2"]);
-        assert_eq!(keys(&program), ["parallel"]);
-        let none: Deletion = section(&["how=none", "size=1G", "files=2"]);
-        assert_eq!(keys(&none), ["size", "files"]);
-        let lsm: Deletion = section(&["how=lsm", "files=2", "levels=3"]);
-        assert_eq!(keys(&lsm), ["files"]);
     }
 
     #[test]

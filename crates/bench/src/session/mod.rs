@@ -8,8 +8,8 @@ use std::io;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use load::roster::{Began, Roster};
-use load::{Actor, Clock, Crew, Deletion, Nanos};
+use load::workers::{Began, RunWorkers};
+use load::{Actor, Clock, Deletion, Nanos, Workers};
 use record::RunRecord;
 use record::waits::{COMMIT, DELETER, FIO};
 use record::{Event, EventKind, Head, Line, Part, Phase, PhaseName, PushError};
@@ -36,7 +36,7 @@ use second::{SecondSoFar, Stretches};
 /// A run under way.
 pub(crate) struct Session<'a> {
     clock: Clock,
-    roster: Roster,
+    workers: RunWorkers,
     grid: Grid,
     record: RunRecord,
     fault: Option<PushError>,
@@ -84,7 +84,7 @@ impl<'a> Session<'a> {
         let now = clock.now();
         Ok(Session {
             clock,
-            roster: Roster::default(),
+            workers: RunWorkers::default(),
             grid: Grid::new(interval),
             record,
             fault: None,
@@ -111,8 +111,8 @@ impl<'a> Session<'a> {
     }
 
     /// Has its actors and phases noted there.
-    pub(crate) fn noted_in(self, roster: Roster) -> Self {
-        Session { roster, ..self }
+    pub(crate) fn noted_in(self, workers: RunWorkers) -> Self {
+        Session { workers, ..self }
     }
 
     pub(crate) fn clock(&self) -> Clock {
@@ -125,14 +125,14 @@ impl<'a> Session<'a> {
 
     /// Adds a running actor; its series are the next of the head's actors.
     pub(crate) fn add_actor(&mut self, actor: Actor) {
-        self.roster.add(actor.name(), actor.crew());
+        self.workers.add(actor.name(), actor.workers());
         self.series.extend(actor.series().iter().map(Watched::new));
         self.actors.push(actor);
     }
 
     /// Watches fio from here on.
     pub(crate) fn set_fio(&mut self, fio: Fio) {
-        self.roster.add(FIO, fio.crew());
+        self.workers.add(FIO, fio.workers());
         self.fio = Some(fio);
     }
 
@@ -162,12 +162,12 @@ impl<'a> Session<'a> {
 
     /// Notes whoever deletes.
     pub(crate) fn note_deleter(&self, deletion: &Deletion) {
-        self.roster.add(DELETER, deletion.crew());
+        self.workers.add(DELETER, deletion.workers());
     }
 
     /// Notes whoever commits.
-    pub(crate) fn note_commit(&self, crew: &Crew) {
-        self.roster.add(COMMIT, crew);
+    pub(crate) fn note_commit(&self, workers: &Workers) {
+        self.workers.add(COMMIT, workers);
     }
 
     /// Begins a deletion; what it frees is counted from here on.
@@ -202,7 +202,7 @@ impl<'a> Session<'a> {
         }
         let at_s = self.last.as_secs_f64();
         let monotonic_s = self.clock.to_monotonic(self.last) as f64 / 1e9;
-        self.roster.begin(Began {
+        self.workers.begin(Began {
             monotonic_s,
             name,
             part,

@@ -106,7 +106,7 @@ impl Threads {
                 *before = now;
             }
         }
-        for id in actor.crew().threads(self.0.len()) {
+        for id in actor.workers().threads(self.0.len()) {
             let queue = RunQueue::of_thread(id).ok();
             self.0.push(queue.and_then(|queue| {
                 let now = queue.waited()?;

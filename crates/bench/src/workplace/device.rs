@@ -1,17 +1,17 @@
 //! A raw device: the foreground's region first, then the one to discard.
 
 use std::fs::File;
-use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use linux::files::Caching;
 use load::DeletionSpec;
+use load::deleter::{self, Files};
 use storage::raw::RawDevice;
 
 use super::ToFill;
 use crate::error::BenchError;
-use crate::plan::{Deletion, Method, Plan};
+use crate::plan::{Deletion, Plan};
 
 /// Regions are cut at multiples of this, so that every block size and discard
 /// granularity in use fits.
@@ -62,16 +62,18 @@ impl Device {
         })
     }
 
-    pub(super) fn deletion(&self, deletion: &Deletion) -> Option<DeletionSpec> {
-        let Method::Discard { step_bytes } = deletion.method else {
-            return None;
-        };
-        Some(DeletionSpec::Discard {
-            device: Arc::clone(&self.file),
-            path: self.path.clone(),
-            start: self.discard_from,
-            len: deletion.size_bytes,
-            step_bytes: NonZeroU64::new(step_bytes)?,
-        })
+    pub(super) fn deletion(&self, deletion: &Deletion) -> DeletionSpec {
+        DeletionSpec {
+            method: deletion.method.clone(),
+            files: Files {
+                device: Some(deleter::Device {
+                    file: Arc::clone(&self.file),
+                    path: self.path.clone(),
+                    start: self.discard_from,
+                }),
+                size_bytes: deletion.size_bytes,
+                ..Files::default()
+            },
+        }
     }
 }

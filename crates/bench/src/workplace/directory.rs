@@ -6,13 +6,14 @@ use std::path::PathBuf;
 use linux::files::Caching;
 use linux::owner::{Folder, Name, WorkDir};
 use load::DeletionSpec;
+use load::deleter::Files;
 use record::Part;
 
-use super::victims::{self, Victims};
+use super::victims::Victims;
 use super::{Item, ToFill, WorkArea, allow_open_files};
 use crate::error::BenchError;
 use crate::kept;
-use crate::plan::{Deletion, Method, Plan, Work};
+use crate::plan::{Deletion, Fstrim, Plan, Swap, Unlink, Work};
 use crate::survey::Survey;
 
 #[derive(Debug)]
@@ -43,17 +44,17 @@ impl Directory {
         let work = WorkDir::create(&parent)?;
         for (actor, number) in plan.actors.iter().zip(1..) {
             match &actor.work {
-                Work::Task { .. } => drop(work.create_folder(Folder::Actor(number))?),
-                work_of if work_of.appends() => {
+                Work::Task(_) => drop(work.create_folder(Folder::Actor(number))?),
+                work_of if work_of.append_bytes().is_some() => {
                     work.create_file(Name::Append(number), Caching::Buffered)?;
                 }
-                Work::Blocks { .. } => {}
+                Work::Blocks(_) => {}
             }
         }
         if plan
             .deletion
             .as_ref()
-            .is_some_and(|d| d.method.needs_folder())
+            .is_some_and(|d| d.method.how().has_folder)
         {
             work.create_folder(Folder::Deleter)?;
         }
@@ -97,7 +98,7 @@ impl Directory {
         let work = &plan.actors[actor].work;
         let number = u32::try_from(actor + 1).unwrap_or(u32::MAX);
         match work {
-            Work::Task { .. } => WorkArea::Folder(self.work.path_of_folder(Folder::Actor(number))),
+            Work::Task(_) => WorkArea::Folder(self.work.path_of_folder(Folder::Actor(number))),
             work if work.shares_file() => WorkArea::Bytes {
                 path: self.foreground_path(),
                 len: plan.file.size_bytes,
@@ -130,7 +131,7 @@ impl Directory {
         });
         let replacements = self.victims.replacements().map(|item| ToFill {
             item: Some(item),
-            len: Method::REPLACEMENT_BYTES,
+            len: Swap::REPLACEMENT_BYTES,
             extent_bytes: None,
         });
         wanted.extend(to_be_deleted.chain(replacements));
@@ -156,32 +157,29 @@ impl Directory {
         Ok(())
     }
 
-    pub(super) fn deletion(
-        &self,
-        plan: &Plan,
-        deletion: &Deletion,
-        part: Part,
-    ) -> Option<DeletionSpec> {
+    pub(super) fn deletion(&self, plan: &Plan, deletion: &Deletion, part: Part) -> DeletionSpec {
         let path = |item: &Item| item.path(&self.work);
         let set = self.victims.of_part(part);
-        let files = victims::Files {
-            paths: set.victims.iter().map(path).collect(),
-            replacements: set.replacements.iter().map(path).collect(),
-            folder: self.work.path_of_folder(Folder::Deleter),
-            anywhere: self.path(),
-            seed: plan.seed,
-        };
-        victims::deletion(deletion, files)
+        DeletionSpec {
+            method: deletion.method.clone(),
+            files: Files {
+                paths: set.victims.iter().map(path).collect(),
+                replacements: set.replacements.iter().map(path).collect(),
+                folder: self.work.path_of_folder(Folder::Deleter),
+                dir: self.path(),
+                device: None,
+                size_bytes: deletion.size_bytes,
+                file_bytes: deletion.file_bytes(),
+                seed: plan.seed,
+            },
+        }
     }
 
     pub(super) fn unlinked_before(&self, plan: &Plan) -> Option<DeletionSpec> {
-        if plan.deletion.as_ref()?.method != Method::Fstrim {
-            return None;
-        }
-        let victims = &self.victims.of_part(Part::Main).victims;
-        Some(DeletionSpec::Unlink {
-            paths: victims.iter().map(|item| item.path(&self.work)).collect(),
-            parallel: std::num::NonZeroU32::MIN,
+        let deletion = plan.deletion.as_ref()?;
+        (deletion.method == Fstrim.into()).then(|| DeletionSpec {
+            method: Unlink { parallel: 1 }.into(),
+            ..self.deletion(plan, deletion, Part::Main)
         })
     }
 

@@ -36,11 +36,11 @@ pub(crate) fn allow_open_files(plan: &Plan) -> Result<(), BenchError> {
 
 fn needed(plan: &Plan) -> u64 {
     let of_actors = plan.actors.iter().map(|actor| match actor.work {
-        Work::Task { .. } => u64::from(actor.arrival.depth()) * OF_A_TASK,
-        Work::Blocks { .. } => 1,
+        Work::Task(_) => u64::from(actor.arrival.depth()) * OF_A_TASK,
+        Work::Blocks(_) => 1,
     });
     let of_deletion = match plan.deletion.as_ref().map(|d| &d.method) {
-        Some(Method::Spill { parallel, .. }) => u64::from(*parallel),
+        Some(Method::Spill(spill)) => u64::from(spill.parallel),
         _ => 0,
     };
     OTHER_FILES + spacers(plan) + of_actors.sum::<u64>() + of_deletion
@@ -61,28 +61,21 @@ fn spacers(plan: &Plan) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{Arrival, example, example_deletion};
+    use crate::plan::{LoopKind, TaskSpec, Unlink, example, example_deletion};
 
     #[test]
     fn what_keeps_files_open_counts() {
         let mut plan = example();
         let few = needed(&plan);
-        let deletion = example_deletion(Method::Unlink { parallel: 1 });
+        let deletion = example_deletion(Unlink { parallel: 1 });
         plan.deletion = Some(deletion.clone());
         assert_eq!(needed(&plan), few, "unlinking opens nothing");
         plan.deletion.as_mut().unwrap().extent_bytes = Some(4096);
         assert_eq!(needed(&plan), few + 4);
         plan.control = Some(Control::Nodiscard);
         assert_eq!(needed(&plan), few + 8);
-        plan.actors[0].work = Work::Task {
-            kind: "save".into(),
-            block_bytes: 4096,
-            size_bytes: 0,
-        };
-        plan.actors[0].arrival = Arrival::Closed {
-            depth: 100,
-            batch: 1,
-        };
+        plan.actors[0].work = Work::Task(TaskSpec::of(load::task::KINDS[0]));
+        plan.actors[0].arrival = LoopKind::Closed { depth: 100 };
         assert!(needed(&plan) >= few + 8 + 100);
     }
 }

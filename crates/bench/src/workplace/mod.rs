@@ -10,7 +10,7 @@ use load::{DeletionSpec, FillSpec};
 use record::Part;
 
 use crate::error::BenchError;
-use crate::plan::{Deletion, Place, Plan};
+use crate::plan::{Place, Plan};
 use crate::survey::Survey;
 
 mod device;
@@ -57,12 +57,6 @@ pub(crate) enum WorkArea {
     Folder(PathBuf),
     /// Nothing at all.
     Nothing,
-}
-
-/// The `load` form of a deletion in a directory, with its figures and no files. `None` if a
-/// figure is 0 that mustn't be, and for a raw device's.
-pub(crate) fn figures_of(deletion: &Deletion) -> Option<DeletionSpec> {
-    victims::deletion(deletion, victims::Files::default())
 }
 
 impl Workplace {
@@ -141,8 +135,8 @@ impl Workplace {
     pub(crate) fn deletion(&self, plan: &Plan, part: Part) -> Option<DeletionSpec> {
         let deletion = plan.deletion.as_ref()?;
         match self {
-            Workplace::Directory(directory) => directory.deletion(plan, deletion, part),
-            Workplace::Device(device) => device.deletion(deletion),
+            Workplace::Directory(directory) => Some(directory.deletion(plan, deletion, part)),
+            Workplace::Device(device) => Some(device.deletion(deletion)),
         }
     }
 

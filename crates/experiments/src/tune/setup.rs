@@ -4,7 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bench::Survey;
-use bench::plan::{Actor, Arrival, Deletion, Method, Place, Plan, Timing, Work};
+use bench::plan::{
+    ActorSpec, Deletion, LoopKind, Method, Place, Plan, Program, TaskSpec, Timing, Unlink, Work,
+    task,
+};
 use linux::space::Space;
 use record::Target;
 use storage::TargetError;
@@ -54,22 +57,19 @@ impl Setup {
     /// The run of a trial in a directory; `direct`: whether its files can be read past
     /// the page cache.
     pub fn plan(&self, trial: &Trial, place: &Place, direct: bool) -> Plan {
-        let readers = Arrival::Closed {
-            depth: DEPTH,
-            batch: 1,
-        };
-        let log = Actor {
+        let readers = LoopKind::Closed { depth: DEPTH };
+        let log = ActorSpec {
             name: SYNCER.into(),
-            work: Work::Task {
-                kind: "overwrite-fsync".into(),
-                block_bytes: 4096,
+            work: Work::Task(TaskSpec {
                 size_bytes: LOG,
-            },
-            arrival: Arrival::Open {
+                ..TaskSpec::of(&task::OVERWRITE_FSYNC)
+            }),
+            arrival: LoopKind::Open {
                 rate_per_s: FSYNCS_PER_S,
                 poisson: false,
                 depth: 1,
             },
+            seed: 0,
         };
         let timing = Timing {
             interval: Duration::from_millis(100),
@@ -79,7 +79,7 @@ impl Setup {
             drain_limit: Duration::from_secs(60),
         };
         Plan {
-            actors: vec![Actor::reader(direct, readers), log],
+            actors: vec![ActorSpec::reader(direct, readers), log],
             deletion: Some(Deletion {
                 method: self.method(trial),
                 size_bytes: self.size_bytes,
@@ -101,15 +101,14 @@ impl Setup {
         );
         let words = match trial.policy {
             Policy::Online if self.discards_twice => vec!["tune", &at, "--free-all", "{}"],
-            Policy::Online => return Method::Unlink { parallel: 1 },
+            Policy::Online => return Unlink { parallel: 1 }.into(),
             // In place: a run that is ended early removes the files that it made, and no trash.
             Policy::PacedRm => vec!["rm", "-f", "--quiet", "--set=trash=false", &slowdown, "{}"],
             Policy::PacedFstrim => vec!["tune", &at, &set, "--trim-after", "{}"],
         };
         let words = words.into_iter().map(str::to_owned);
-        Method::Command {
-            argv: std::iter::once(program).chain(words).collect(),
-        }
+        let argv = std::iter::once(program).chain(words).collect();
+        Program { argv }.into()
     }
 }
 

@@ -7,8 +7,7 @@ use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use load::{Actor, ActorSpec, Arrival, Blocks, Clock, EngineChoice, LoadError, Op, PatternKind};
-use load::{Region, Work};
+use load::{Actor, ActorSpec, Blocks, Clock, LoadError, LoopKind, Op, Region, Work};
 
 use crate::device::Counted;
 use crate::error::LabError;
@@ -81,14 +80,10 @@ impl Reads {
         let spec = ActorSpec {
             name: "trip".to_owned(),
             work: Work::Blocks(Blocks {
-                op: Op::Read,
-                pattern: PatternKind::Random,
-                block_bytes: 4096,
-                engine: EngineChoice::Auto,
                 target: Some(self.region.clone()),
-                direct: true,
+                ..Blocks::READS
             }),
-            arrival: Arrival::Closed { depth, batch: 1 },
+            arrival: LoopKind::Closed { depth },
             seed: 1,
         };
         let actor = Actor::start(spec, self.clock).map_err(failed(&self.device))?;

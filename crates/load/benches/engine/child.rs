@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use load::actor::{EngineChoice, Op};
+use load::actor::{Engine, Op};
 
 use crate::case::{self, Case, Measured, Tool, Where};
 use crate::ours;
@@ -73,9 +73,9 @@ fn work(tool: &str, case: &str, path: &str, len: &str, seconds: &str) -> Result<
         ours::bare(case, &place, seconds)?
     } else {
         let engine = match case.place {
-            Where::Nowhere => EngineChoice::Null,
-            _ if tool == Tool::Libaio.name() => EngineChoice::Libaio,
-            _ => EngineChoice::IoUring,
+            Where::Nowhere => Engine::Null,
+            _ if tool == Tool::Libaio.name() => Engine::Libaio,
+            _ => Engine::IoUring,
         };
         ours::full(case, &place, seconds, engine)?
     };

@@ -4,7 +4,8 @@ use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use load::actor::{ActorSpec, Arrival, Blocks, EngineChoice, Op, Region, Work};
+use load::LoopKind;
+use load::actor::{ActorSpec, Blocks, Engine, Op, Region, Work};
 use load::pattern::{Pattern, PatternKind};
 use load::ring::{Area, Ring, Sqe};
 use load::{Actor, Clock};
@@ -20,27 +21,24 @@ pub(crate) fn full(
     case: &Case,
     place: &Place,
     seconds: f64,
-    engine: EngineChoice,
+    engine: Engine,
 ) -> Result<Measured, String> {
     let nop = case.place == Where::Nowhere;
     let spec = ActorSpec {
         name: "reader".into(),
         work: Work::Blocks(Blocks {
             op: if nop { Op::Nop } else { Op::Read },
-            pattern: PatternKind::Random,
             block_bytes: BLOCK,
+            batch: case.batch,
             engine,
             target: place.file.as_ref().map(|file| Region {
                 file: file.clone(),
                 start: 0,
                 len: place.len,
             }),
-            direct: true,
+            ..Blocks::READS
         }),
-        arrival: Arrival::Closed {
-            depth: case.depth,
-            batch: case.batch,
-        },
+        arrival: LoopKind::Closed { depth: case.depth },
         seed: 1,
     };
     let clock = Clock::start();

@@ -3,10 +3,13 @@
 use std::fs::File;
 use std::sync::Arc;
 
+use serde::Serialize;
+
 use crate::pattern::{Pattern, PatternKind};
 
 /// The kind of each operation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Op {
     /// Reads a block.
     Read,
@@ -44,62 +47,48 @@ impl Op {
     }
 }
 
-/// The engine asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EngineChoice {
-    /// io_uring, else libaio, else threads; what was used and why is in the actor's notes.
-    Auto,
-    /// io_uring or an error.
-    IoUring,
-    /// io_uring that polls the device for completions, or an error. Only direct reads and writes.
-    IoPoll,
-    /// io_uring with a kernel thread that polls for submissions, or an error.
-    SqPoll,
-    /// The kernel's older asynchronous I/O (`io_submit`) or an error.
-    Libaio,
-    /// One thread per operation in flight.
-    Sync,
-    /// One thread per operation in flight, which overwrites a mapped file. Only with [`Op::Write`].
-    Mmap,
-    /// The same, and each thread forces the pages to the drive by `msync` after 32 blocks.
-    MmapSync,
-    /// io_uring's own no-operation: our overhead alone. Only with [`Op::Nop`].
-    Null,
-}
-
-/// The engine in use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Engine {
-    /// io_uring.
-    IoUring,
-    /// io_uring that polls the device.
-    IoPoll,
-    /// io_uring with a kernel thread that polls.
-    SqPoll,
-    /// `io_submit` and `io_getevents`.
-    Libaio,
-    /// One thread per operation in flight.
-    Sync,
-    /// One thread per operation in flight, which overwrites a mapped file.
-    Mmap,
-    /// The same, with `msync` after 32 blocks of a thread.
-    MmapSync,
-    /// io_uring's no-operation.
-    Null,
+units::words! {
+    /// The engine of reads and writes, asked for or in use.
+    pub enum Engine {
+        /// io_uring, or libaio, or sync, the first that is allowed (reported)
+        Auto = "auto",
+        /// io_uring
+        IoUring = "io_uring",
+        /// Linux's older asynchronous I/O
+        Libaio = "libaio",
+        /// blocking calls, a thread per operation in flight
+        Sync = "sync",
+        /// writers overwrite a mapped file, and the kernel writes the pages back
+        Mmap = "mmap",
+        /// the same, and each thread calls msync after 32 blocks
+        MmapSync = "mmap-sync",
+        /// io_uring no-ops: measures trimbench itself
+        Null = "null",
+        /// io_uring that polls the device for completions
+        IoPoll = "io_uring-iopoll",
+        /// io_uring with a kernel thread that polls for submissions
+        SqPoll = "io_uring-sqpoll",
+    }
 }
 
 impl Engine {
-    /// The word for it in a record: `io_uring`, `io_uring-iopoll`, `io_uring-sqpoll`, `libaio`, `sync`, `mmap`, `mmap-sync` or `null`.
-    pub fn as_str(self) -> &'static str {
+    /// Whether writers overwrite a mapped file.
+    pub fn maps(self) -> bool {
+        matches!(self, Engine::Mmap | Engine::MmapSync)
+    }
+
+    /// Whether it polls, for which a device must be set up.
+    pub fn polls(self) -> bool {
+        matches!(self, Engine::IoPoll | Engine::SqPoll)
+    }
+
+    /// The engine of one who only reads, where this one was asked for: it really reads, and a mapped
+    /// file is for writers.
+    pub fn for_reads(self) -> Engine {
         match self {
-            Engine::IoUring => "io_uring",
-            Engine::IoPoll => "io_uring-iopoll",
-            Engine::SqPoll => "io_uring-sqpoll",
-            Engine::Libaio => "libaio",
-            Engine::Sync => "sync",
-            Engine::Mmap => "mmap",
-            Engine::MmapSync => "mmap-sync",
-            Engine::Null => "null",
+            Engine::Null => Engine::Auto,
+            engine if engine.maps() => Engine::Auto,
+            engine => engine,
         }
     }
 }
@@ -116,7 +105,7 @@ pub struct Region {
 }
 
 /// Reads and writes of blocks, the same size each.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct Blocks {
     /// The kind of each operation.
     pub op: Op,
@@ -124,46 +113,70 @@ pub struct Blocks {
     pub pattern: PatternKind,
     /// Bytes per operation: a multiple of 512 when direct, at most 16 MiB; any for [`Op::Nop`].
     pub block_bytes: u32,
-    /// The engine.
-    pub engine: EngineChoice,
-    /// Where to work; only [`Op::Nop`] does without.
-    pub target: Option<Region>,
-    /// Whether the file was opened with `O_DIRECT`.
+    /// Whether the file is opened with `O_DIRECT`.
     pub direct: bool,
+    /// Of [`Op::Append`] the size at which its own file begins anew, in bytes. The others share a
+    /// file.
+    pub size_bytes: Option<u64>,
+    /// In a closed loop completions waited for at once and replaced at once, 1 to the depth;
+    /// usually 1. Engines without a queue have no batches.
+    #[serde(skip)]
+    pub batch: u32,
+    /// The engine.
+    #[serde(skip)]
+    pub engine: Engine,
+    /// Where to work; only [`Op::Nop`] does without.
+    #[serde(skip)]
+    pub target: Option<Region>,
 }
 
 const MAX_BLOCK: u32 = 16 << 20;
 const MAX_MEMORY: u64 = 1 << 30;
 
 impl Blocks {
+    /// Random reads of 4 KiB past the page cache, with the best engine.
+    pub const READS: Blocks = Blocks {
+        op: Op::Read,
+        pattern: PatternKind::Random,
+        block_bytes: 4096,
+        direct: true,
+        size_bytes: None,
+        batch: 1,
+        engine: Engine::Auto,
+        target: None,
+    };
+
     /// Whether every field but the target is in range and they fit each
     /// other; else what is wrong.
     pub(super) fn check(&self, depth: u32) -> Result<(), String> {
+        if !(1..=depth).contains(&self.batch) {
+            let batch = self.batch;
+            return Err(format!("batch {batch} isn't in 1 to the depth, {depth}"));
+        }
         if self.op == Op::Nop {
             return match self.engine {
-                EngineChoice::Libaio => {
+                Engine::Libaio => {
                     Err("libaio has no no-operation: choose the engine null or sync".into())
                 }
-                EngineChoice::IoPoll => Err("a device can't be polled for no-operations".into()),
-                EngineChoice::Mmap | EngineChoice::MmapSync => {
+                Engine::IoPoll => Err("a device can't be polled for no-operations".into()),
+                Engine::Mmap | Engine::MmapSync => {
                     Err("mmap has no no-operation: choose the engine null or sync".into())
                 }
                 _ => Ok(()),
             };
         }
-        if self.engine == EngineChoice::Null {
+        if self.engine == Engine::Null {
             return Err("the engine null does nothing: give it the operation nop".into());
         }
-        let mapped = matches!(self.engine, EngineChoice::Mmap | EngineChoice::MmapSync);
-        if mapped && self.op != Op::Write {
+        if self.engine.maps() && self.op != Op::Write {
             return Err("the engine mmap only overwrites: give it the operation write".into());
         }
-        if mapped && self.direct {
+        if self.engine.maps() && self.direct {
             return Err(
                 "the engine mmap goes through the page cache, so it can't be direct".into(),
             );
         }
-        if self.engine == EngineChoice::IoPoll && !self.direct {
+        if self.engine == Engine::IoPoll && !self.direct {
             return Err("polling the device needs direct I/O".into());
         }
         let block = self.block_bytes;

@@ -1,9 +1,14 @@
 //! Which engine really runs, and in words why it isn't the one asked for.
 
-use super::blocks::{Blocks, Engine, EngineChoice, Op};
+use std::sync::Arc;
+
+use super::blocks::{Blocks, Engine, Op};
 use super::libaio::Libaio;
-use super::queue::Queue;
+use super::queue::{self, Queue};
+use super::shared::Shared;
+use super::spec::ActorSpec;
 use super::uring::{IOPOLL, SQPOLL, Uring};
+use super::{mmap, sync};
 use crate::error::LoadError;
 
 impl Blocks {
@@ -14,13 +19,7 @@ impl Blocks {
     /// [`LoadError::NoIoUring`] and [`LoadError::NoLibaio`], when it was asked
     /// for by name and can't be had; [`LoadError::System`].
     pub fn engine_now(&self) -> Result<(Engine, Vec<String>), LoadError> {
-        let (engine, (), note) = first_that(self, |engine| match engine {
-            Engine::IoUring | Engine::Null => <Uring>::new(1).map(drop),
-            Engine::IoPoll => Uring::<IOPOLL>::new(1).map(drop),
-            Engine::SqPoll => Uring::<SQPOLL>::new(1).map(drop),
-            Engine::Libaio => Libaio::new(1).map(drop),
-            Engine::Sync | Engine::Mmap | Engine::MmapSync => Ok(()),
-        })?;
+        let (engine, (), note) = first_that(self, |engine| (driver(engine).try_out)())?;
         Ok((engine, note.into_iter().collect()))
     }
 }
@@ -48,7 +47,7 @@ pub(super) fn first_that<T>(
         } else {
             engine
         };
-        refused.push(format!("{} can't be used ({reason})", name.as_str()));
+        refused.push(format!("{} can't be used ({reason})", name.name()));
         match others.next() {
             Some(&next) => engine = next,
             None => return Err(error),
@@ -56,21 +55,52 @@ pub(super) fn first_that<T>(
     }
 }
 
+/// The notes for a person with which an actor starts.
+type Started = Result<Vec<String>, LoadError>;
+
+/// The code that runs an engine.
+pub(super) struct Driver {
+    /// Makes its queue, if it has one, and drops it.
+    try_out: fn() -> Result<(), LoadError>,
+    /// Starts the threads of an actor.
+    pub(super) start: fn(&ActorSpec, &Blocks, &Arc<Shared>) -> Started,
+    /// Whether one thread keeps all operations in flight.
+    pub(super) has_queue: bool,
+}
+
+/// The driver of an engine.
+pub(super) fn driver(engine: Engine) -> Driver {
+    fn queue<Q: Queue>() -> Driver {
+        Driver {
+            try_out: || Q::new(1).map(drop),
+            start: queue::start::<Q>,
+            has_queue: true,
+        }
+    }
+    let threads = |start| Driver {
+        try_out: || Ok(()),
+        start,
+        has_queue: false,
+    };
+    match engine {
+        Engine::Auto | Engine::IoUring | Engine::Null => queue::<Uring>(),
+        Engine::IoPoll => queue::<Uring<IOPOLL>>(),
+        Engine::SqPoll => queue::<Uring<SQPOLL>>(),
+        Engine::Libaio => queue::<Libaio>(),
+        Engine::Sync => threads(sync::start),
+        Engine::Mmap | Engine::MmapSync => threads(mmap::start),
+    }
+}
+
 /// The engines in question: the best, and those to fall back on.
 fn in_question(blocks: &Blocks) -> (Engine, &'static [Engine]) {
     match (blocks.engine, blocks.op, blocks.direct) {
-        (EngineChoice::Sync, ..) => (Engine::Sync, &[]),
-        (EngineChoice::Libaio, ..) => (Engine::Libaio, &[]),
-        (EngineChoice::IoPoll, ..) => (Engine::IoPoll, &[]),
-        (EngineChoice::SqPoll, ..) => (Engine::SqPoll, &[]),
-        (EngineChoice::Mmap, ..) => (Engine::Mmap, &[]),
-        (EngineChoice::MmapSync, ..) => (Engine::MmapSync, &[]),
-        (EngineChoice::Null, ..) | (EngineChoice::IoUring, Op::Nop, _) => (Engine::Null, &[]),
-        (EngineChoice::IoUring, ..) => (Engine::IoUring, &[]),
-        (EngineChoice::Auto, Op::Nop, _) => (Engine::Null, &[Engine::Sync]),
-        (EngineChoice::Auto, _, true) => (Engine::IoUring, &[Engine::Libaio, Engine::Sync]),
+        (Engine::Auto, Op::Nop, _) => (Engine::Null, &[Engine::Sync]),
+        (Engine::Auto, _, true) => (Engine::IoUring, &[Engine::Libaio, Engine::Sync]),
         // libaio does buffered I/O while it submits: one at a time.
-        (EngineChoice::Auto, _, false) => (Engine::IoUring, &[Engine::Sync]),
+        (Engine::Auto, _, false) => (Engine::IoUring, &[Engine::Sync]),
+        (Engine::IoUring, Op::Nop, _) => (Engine::Null, &[]),
+        (engine, ..) => (engine, &[]),
     }
 }
 
@@ -91,5 +121,5 @@ fn note(blocks: &Blocks, refused: &[String], engine: Engine) -> Option<String> {
         Engine::Sync => ", a thread for each operation in flight",
         _ => "",
     };
-    Some(format!("{why}: the engine is {}{how}", engine.as_str()))
+    Some(format!("{why}: the engine is {}{how}", engine.name()))
 }

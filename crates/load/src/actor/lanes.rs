@@ -4,8 +4,10 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use record::LoopKind;
+
 use super::shared::{Failures, Shared, sharpen_timers};
-use super::spec::{ActorSpec, Arrival};
+use super::spec::ActorSpec;
 use crate::clock::Nanos;
 use crate::error::LoadError;
 use crate::schedule::Schedule;
@@ -46,7 +48,7 @@ pub(super) fn start<W: Worker>(
             // Dropped before the guard: once the actor counts as ended, it
             // holds no file open that would keep a file system from being unmounted.
             let mut worker = worker;
-            lane_shared.crew.join();
+            lane_shared.workers.join();
             sharpen_timers();
             while let Some(ticket) = tickets.take() {
                 worker.operate(ticket.intended());
@@ -93,8 +95,8 @@ impl Ticket {
 impl Tickets {
     fn new(spec: &ActorSpec, shared: &Arc<Shared>) -> Tickets {
         let schedule = match spec.arrival {
-            Arrival::Closed { .. } => None,
-            Arrival::Open {
+            LoopKind::Closed { .. } => None,
+            LoopKind::Open {
                 rate_per_s,
                 poisson,
                 ..

@@ -58,19 +58,15 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::actor::EngineChoice;
-    use crate::pattern::PatternKind;
 
     fn mix(op: Op, seed: u64) -> Mix {
-        let blocks = Blocks {
-            op,
-            pattern: PatternKind::Random,
-            block_bytes: 4096,
-            engine: EngineChoice::Auto,
-            target: None,
-            direct: false,
-        };
-        Mix::new(&blocks, seed)
+        Mix::new(
+            &Blocks {
+                op,
+                ..Blocks::READS
+            },
+            seed,
+        )
     }
 
     fn reads(op: Op, seed: u64, n: u32) -> u32 {

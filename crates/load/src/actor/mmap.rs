@@ -26,7 +26,6 @@ const SYNC_EVERY: u32 = 32;
 pub(super) fn start(
     spec: &ActorSpec,
     blocks: &Blocks,
-    engine: Engine,
     shared: &Arc<Shared>,
 ) -> Result<Vec<String>, LoadError> {
     let region = blocks.target.as_ref();
@@ -41,7 +40,7 @@ pub(super) fn start(
         what: "map the file that the engine mmap writes",
         source,
     })?);
-    let sync_every = match engine {
+    let sync_every = match blocks.engine {
         Engine::MmapSync => Some(SYNC_EVERY),
         _ => None,
     };

@@ -5,10 +5,10 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use crate::clock::{Clock, Nanos};
-use crate::crew::Crew;
 use crate::error::LoadError;
 use crate::meter::Meter;
 use crate::schedule;
+use crate::workers::Workers;
 
 mod blocks;
 mod choose;
@@ -24,15 +24,14 @@ mod sync;
 mod tasks;
 mod uring;
 
-pub use blocks::{Blocks, Engine, EngineChoice, Op, Region};
+pub use blocks::{Blocks, Engine, Op, Region};
 pub use series::Series;
-pub use spec::{ActorSpec, Arrival, Work};
+pub use spec::{ActorSpec, Work};
 pub(crate) use tasks::Stopwatch;
 
-use libaio::Libaio;
+use record::LoopKind;
 use series::Part;
 use shared::Shared;
-use uring::{IOPOLL, SQPOLL, Uring};
 
 /// The operations of a series that were still in flight, or due and never issued, when its actor
 /// was given up.
@@ -51,7 +50,7 @@ pub struct Actor {
     name: String,
     engine: Engine,
     notes: Vec<String>,
-    arrival: Arrival,
+    arrival: LoopKind,
     parts: Vec<Part>,
     series: Vec<Series>,
     shared: Arc<Shared>,
@@ -74,7 +73,7 @@ impl Actor {
     /// # Errors
     /// Those of [`Actor::start`]; [`LoadError::Stopped`].
     pub fn start_unless(
-        spec: ActorSpec,
+        mut spec: ActorSpec,
         clock: Clock,
         stop: &AtomicBool,
     ) -> Result<Actor, LoadError> {
@@ -85,15 +84,18 @@ impl Actor {
                 choose::first_that(blocks, |engine| start_blocks(&spec, blocks, clock, engine))?
             }
             Work::Task(task) => {
-                let shared = sharing(&spec, clock, Engine::Sync);
+                let shared = sharing(&spec, clock, false);
                 let notes = tasks::start(&spec, task, &shared, stop)?;
                 (Engine::Sync, (shared, notes), None)
             }
         };
+        if let Work::Blocks(blocks) = &mut spec.work {
+            blocks.engine = engine;
+        }
         if let Some(note) = fallen_back {
             notes.insert(0, format!("{}: {note}", spec.name));
         }
-        let series = spec.series(engine).into_iter().zip(&shared.meters);
+        let series = spec.series().into_iter().zip(&shared.meters);
         let series = series.map(|(info, meter)| Series {
             info,
             meter: meter.clone(),
@@ -130,8 +132,8 @@ impl Actor {
     }
 
     /// Its threads.
-    pub fn crew(&self) -> &Crew {
-        &self.shared.crew
+    pub fn workers(&self) -> &Workers {
+        &self.shared.workers
     }
 
     /// Leaves out whatever was meant to begin before `at`, since this process was away until
@@ -156,7 +158,7 @@ impl Actor {
         self.shared.wait_all_ended(grace);
         let now = self.shared.clock.now();
         let never_issued = match (self.arrival, self.shared.next_intended()) {
-            (Arrival::Open { rate_per_s, .. }, Some(next)) => {
+            (LoopKind::Open { rate_per_s, .. }, Some(next)) => {
                 Some((next, schedule::due(next, stopped_at, rate_per_s)))
             }
             _ => None,
@@ -186,26 +188,19 @@ fn start_blocks(
     clock: Clock,
     engine: Engine,
 ) -> Result<(Arc<Shared>, Vec<String>), LoadError> {
-    let shared = sharing(spec, clock, engine);
-    let notes = match engine {
-        Engine::Sync => sync::start(spec, blocks, &shared)?,
-        Engine::Mmap | Engine::MmapSync => mmap::start(spec, blocks, engine, &shared)?,
-        Engine::IoUring | Engine::Null => queue::start::<Uring>(spec, blocks, &shared)?,
-        Engine::IoPoll => queue::start::<Uring<IOPOLL>>(spec, blocks, &shared)?,
-        Engine::SqPoll => queue::start::<Uring<SQPOLL>>(spec, blocks, &shared)?,
-        Engine::Libaio => queue::start::<Libaio>(spec, blocks, &shared)?,
-    };
+    let driver = choose::driver(engine);
+    let shared = sharing(spec, clock, driver.has_queue);
+    let notes = (driver.start)(spec, blocks, &shared)?;
     Ok((shared, notes))
 }
 
-/// The state that the actor's threads share, with room for the operations in flight on that engine.
-fn sharing(spec: &ActorSpec, clock: Clock, engine: Engine) -> Arc<Shared> {
+/// The state that the actor's threads share, with room for the operations in flight.
+fn sharing(spec: &ActorSpec, clock: Clock, has_queue: bool) -> Arc<Shared> {
     let depth = spec.arrival.depth();
-    let is_queue = !matches!(engine, Engine::Sync | Engine::Mmap | Engine::MmapSync);
-    let (lanes, slots) = if is_queue { (1, depth) } else { (depth, 1) };
+    let (lanes, slots) = if has_queue { (1, depth) } else { (depth, 1) };
     let mut shared = Shared::new(clock, spec.meters(lanes, slots));
-    if is_queue {
-        shared.crew = Crew::of_queue(&shared.meters);
+    if has_queue {
+        shared.workers = Workers::of_queue(&shared.meters);
     }
     Arc::new(shared)
 }

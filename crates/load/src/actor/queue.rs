@@ -10,10 +10,12 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
+use record::LoopKind;
+
 use super::blocks::{Blocks, Op};
 use super::mix::{Direction, Mix};
 use super::shared::{Failures, Running, Shared, sharpen_timers};
-use super::spec::{ActorSpec, Arrival};
+use super::spec::ActorSpec;
 use crate::clock::Nanos;
 use crate::error::LoadError;
 use crate::meter::{IoFailure, Lane};
@@ -82,7 +84,7 @@ pub(super) fn start<Q: Queue>(
         // Dropped before the guard: once the actor counts as ended, it holds
         // no file open that would keep a file system from being unmounted.
         let ((spec, blocks), shared) = (own, shared);
-        shared.crew.join();
+        shared.workers.join();
         // A series each for reads and writes costs a little, so that only a mix has it.
         match shared.meters.len() {
             1 => run::<Q, 1>(&spec, &blocks, &shared, &tell),
@@ -111,7 +113,7 @@ fn run<Q: Queue, const SERIES: usize>(
         Ok((worker, notes)) => {
             // The receiver is waiting; were it gone, the stop flag would end the loop.
             let _ = tell.send(Ok(notes));
-            worker.run(spec.arrival, spec.seed);
+            worker.run(spec.arrival, blocks.batch, spec.seed);
         }
         Err(error) => {
             let _ = tell.send(Err(error));
@@ -189,10 +191,10 @@ impl<'a, Q: Queue, const SERIES: usize> Worker<'a, Q, SERIES> {
         Ok((worker, notes))
     }
 
-    fn run(mut self, arrival: Arrival, seed: u64) {
+    fn run(mut self, arrival: LoopKind, batch: u32, seed: u64) {
         match arrival {
-            Arrival::Closed { batch, .. } => self.run_closed(batch),
-            Arrival::Open {
+            LoopKind::Closed { .. } => self.run_closed(batch),
+            LoopKind::Open {
                 rate_per_s,
                 poisson,
                 ..

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use record::{ActorInfo, LoopKind};
 
-use super::blocks::{Blocks, Engine, Op};
-use super::spec::{ActorSpec, Arrival, Work};
+use super::blocks::{Blocks, Op};
+use super::spec::{ActorSpec, Work};
 use crate::meter::Meter;
 use crate::sampler::Sampler;
 use crate::task::TaskSpec;
@@ -40,9 +40,8 @@ pub(super) struct Part {
 }
 
 impl ActorSpec {
-    /// The entries of its series in the record's head, when it runs on that engine. Tasks run on
-    /// threads whatever is given.
-    pub fn series(&self, engine: Engine) -> Vec<ActorInfo> {
+    /// The entries of its series in the record's head.
+    pub fn series(&self) -> Vec<ActorInfo> {
         let parts = self.parts();
         let several = parts.len() > 1;
         let info = |part: &Part| ActorInfo {
@@ -56,7 +55,7 @@ impl ActorSpec {
             block_bytes: part.bytes_per_op,
             pattern: self.pattern_word(),
             direct: Some(matches!(&self.work, Work::Blocks(b) if b.direct && b.op != Op::Nop)),
-            engine: self.engine_of(engine).as_str().to_owned(),
+            engine: self.engine().name().to_owned(),
         };
         parts.iter().map(info).collect()
     }
@@ -76,19 +75,9 @@ impl ActorSpec {
         self.parts().iter().map(meter).collect()
     }
 
-    /// The engine it runs on when that one was chosen.
-    pub(super) fn engine_of(&self, engine: Engine) -> Engine {
-        match self.work {
-            Work::Blocks(_) => engine,
-            Work::Task(_) => Engine::Sync,
-        }
-    }
-
     fn pattern_word(&self) -> Option<String> {
         match &self.work {
-            Work::Blocks(blocks) if blocks.op != Op::Nop => {
-                Some(blocks.order().as_str().to_owned())
-            }
+            Work::Blocks(blocks) if blocks.op != Op::Nop => Some(blocks.order().name().to_owned()),
             _ => None,
         }
     }
@@ -126,10 +115,10 @@ fn of_task(task: &TaskSpec) -> Vec<Part> {
     task.kind.series.iter().map(part).collect()
 }
 
-fn loop_of(arrival: Arrival, part: &Part) -> LoopKind {
+fn loop_of(arrival: LoopKind, part: &Part) -> LoopKind {
     match arrival {
-        Arrival::Closed { depth, .. } => LoopKind::Closed { depth },
-        Arrival::Open {
+        closed @ LoopKind::Closed { .. } => closed,
+        LoopKind::Open {
             rate_per_s,
             poisson,
             depth,

@@ -5,8 +5,8 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::clock::{Clock, Nanos};
-use crate::crew::Crew;
 use crate::meter::Meter;
+use crate::workers::Workers;
 
 /// Shared by the threads of one actor.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub(super) struct Shared {
     running: Mutex<u32>,
     ended: Condvar,
     /// Its threads, as far as they have begun.
-    pub(super) crew: Crew,
+    pub(super) workers: Workers,
 }
 
 impl Shared {
@@ -35,7 +35,7 @@ impl Shared {
             next_intended: AtomicU64::new(u64::MAX),
             running: Mutex::new(0),
             ended: Condvar::new(),
-            crew: Crew::default(),
+            workers: Workers::default(),
         }
     }
 

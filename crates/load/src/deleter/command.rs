@@ -10,19 +10,46 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
+use serde::Serialize;
 
 use super::progress::{Call, Progress};
+use super::spec::{Files, How, Way};
 use super::victim::{STAT_BLOCK, Victim, total_bytes};
-use super::{CommandOutcome, Method, refuse, spawn_beside};
+use super::{CommandOutcome, refuse, spawn_beside};
 use crate::child::{Group, Tail, end_with_us, listen, lock, wait};
 use crate::clock::Clock;
 use crate::error::LoadError;
 
-pub(super) static METHOD: Method = Method {
+pub(super) static HOW: How = How {
     name: "command",
     about: "have an outside program delete the files",
-    continuous: false,
+    keys: &["size", "files", "extent-size", "no-sync"],
+    of: |asked, _| {
+        let command = asked.command.as_deref().unwrap_or_default();
+        let argv = program("--delete", command, "rm {}")?;
+        Ok(Program { argv }.into())
+    },
+    is_word: false,
+    is_foreign: true,
+    ..How::FILES
 };
+
+/// An outside program, run without a shell in a process group of its own.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Program {
+    /// Program and arguments; an argument `{}` is replaced by each path in
+    /// turn, one run per path; without one, all paths are appended and it runs once.
+    pub argv: Vec<String>,
+}
+
+/// Program and arguments of a command that a person gave by `option`.
+pub(super) fn program(option: &str, command: &str, example: &str) -> Result<Vec<String>, String> {
+    match shlex::split(command) {
+        Some(argv) if !argv.is_empty() => Ok(argv),
+        Some(_) => Err(format!("{option}: empty; give a program, e.g. '{example}'")),
+        None => Err(format!("{option}: a quote is not closed in: {command}")),
+    }
+}
 
 /// How often what it frees is looked at.
 pub(super) const LOOK: Duration = Duration::from_millis(5);
@@ -30,15 +57,21 @@ pub(super) const LOOK: Duration = Duration::from_millis(5);
 /// From SIGTERM to SIGKILL.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-pub(super) fn start(
-    argv: Vec<OsString>,
-    victims: Vec<Victim>,
-    clock: Clock,
-) -> Result<Arc<Progress>, LoadError> {
-    let runs = expand(&argv, &victims);
-    let progress = Progress::new(clock, 2, total_bytes(&victims), victims.len() as u64);
-    let mut files = Files::new(victims);
-    start_watched(runs, progress, move |progress| files.look(progress))
+impl Way for Program {
+    fn check(&self, _: &Files) -> Result<(), LoadError> {
+        match self.argv.is_empty() {
+            true => Err(refuse("there is no program to delete with: name one")),
+            false => Ok(()),
+        }
+    }
+
+    fn start(self, files: Files, clock: Clock) -> Result<Arc<Progress>, LoadError> {
+        let victims = files.victims()?;
+        let runs = expand(&self.argv, &victims);
+        let progress = Progress::new(clock, 2, total_bytes(&victims), victims.len() as u64);
+        let mut files = LeftFiles::new(victims);
+        start_watched(runs, progress, move |progress| files.look(progress))
+    }
 }
 
 /// Starts the runs of a program, one after the other. `look` updates what they have
@@ -69,7 +102,7 @@ pub(super) fn start_watched(
                 break;
             }
             let ended = run(&argv, &group, &tail, call, |pid| {
-                progress.crew().add_program(pid);
+                progress.workers().add_program(pid);
                 if let Some(tell) = tell.take() {
                     let _ = tell.send(Ok(()));
                 }
@@ -109,18 +142,15 @@ pub(super) fn start_watched(
 }
 
 /// One argument list per run.
-fn expand(argv: &[OsString], victims: &[Victim]) -> Vec<Vec<OsString>> {
+fn expand(argv: &[String], victims: &[Victim]) -> Vec<Vec<OsString>> {
     if argv.is_empty() {
         return Vec::new();
     }
     if argv.iter().any(|arg| arg == "{}") {
         let with = |path: &Path| {
-            let fill = |arg: &OsString| {
-                if arg == "{}" {
-                    path.as_os_str().to_owned()
-                } else {
-                    arg.clone()
-                }
+            let fill = |arg: &String| match arg == "{}" {
+                true => path.as_os_str().to_owned(),
+                false => arg.into(),
             };
             argv.iter().map(fill).collect()
         };
@@ -129,7 +159,7 @@ fn expand(argv: &[OsString], victims: &[Victim]) -> Vec<Vec<OsString>> {
     let paths = victims
         .iter()
         .map(|victim| victim.path.as_os_str().to_owned());
-    vec![argv.iter().cloned().chain(paths).collect()]
+    vec![argv.iter().map(Into::into).chain(paths).collect()]
 }
 
 /// Runs it to its end. `started` is called with its process once it lives.
@@ -180,16 +210,16 @@ fn note(outcome: &mut CommandOutcome, status: ExitStatus, progress: &Progress, a
 }
 
 /// The files that a program deletes.
-struct Files {
+struct LeftFiles {
     /// Those that are there, with the bytes that each has lost.
     alive: Vec<(Victim, u64)>,
     all: usize,
     gone_bytes: u64,
 }
 
-impl Files {
-    fn new(victims: Vec<Victim>) -> Files {
-        Files {
+impl LeftFiles {
+    fn new(victims: Vec<Victim>) -> LeftFiles {
+        LeftFiles {
             all: victims.len(),
             alive: victims.into_iter().map(|victim| (victim, 0)).collect(),
             gone_bytes: 0,

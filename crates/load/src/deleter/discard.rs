@@ -2,63 +2,84 @@
 
 use std::fs::File;
 use std::io;
-use std::num::NonZeroU64;
 use std::os::fd::AsRawFd;
-use std::path::PathBuf;
 use std::sync::Arc;
 
+use serde::Serialize;
+use units::settings::{Section, default_of};
+
+use super::asked::AskedDeletion;
 use super::progress::Progress;
-use super::{Method, refuse, spawn};
+use super::spec::{Files, How, Way, at_least_one};
+use super::{refuse, spawn};
 use crate::clock::Clock;
 use crate::error::LoadError;
 
-pub(super) static METHOD: Method = Method {
+pub(super) static HOW: How = How {
     name: "discard",
     about: "discard a raw device in steps, as blkdiscard and mkfs do",
-    continuous: false,
+    keys: &["size", "chunk"],
+    of: |asked, _| {
+        let default = AskedDeletion::KEYS.iter().find(|key| key.name == "chunk");
+        let default = default.and_then(|key| key.default).unwrap_or_default();
+        let step_bytes = units::parse_size(default_of(default, "device")).unwrap_or(units::GIB);
+        let step_bytes = asked.chunk_bytes.unwrap_or(step_bytes);
+        Ok(Discard { step_bytes }.into())
+    },
+    discards: true,
+    is_word: false,
+    ..How::FILES
 };
 
-/// The range to discard.
-#[derive(Debug)]
-pub(super) struct Range {
-    pub(super) device: Arc<File>,
-    pub(super) path: PathBuf,
-    pub(super) start: u64,
-    pub(super) len: u64,
-    pub(super) step_bytes: NonZeroU64,
+/// `BLKDISCARD` on a raw device.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Discard {
+    /// Bytes per call, a multiple of 512; the kernel cuts it to the device's limit.
+    pub step_bytes: u64,
 }
 
 /// `_IO(0x12, 119)` of `include/uapi/linux/fs.h`.
 const BLKDISCARD: libc::Ioctl = 0x1277;
 
-pub(super) fn check(start: u64, len: u64, step_bytes: u64) -> Result<(), LoadError> {
-    let aligned = [start, len, step_bytes];
-    if len == 0 || aligned.iter().any(|bytes| !bytes.is_multiple_of(512)) {
-        return Err(refuse(format!(
-            "can't discard {len} bytes from {start} in steps of {step_bytes}: \
-             all must be multiples of 512"
-        )));
-    }
-    Ok(())
-}
-
-pub(super) fn start(range: Range, clock: Clock) -> Result<Arc<Progress>, LoadError> {
-    let step = range.step_bytes.get();
-    let progress = Progress::new(clock, 1, range.len, 0);
-    spawn(&progress, move |progress, call| {
-        let mut done = 0;
-        while done < range.len && !progress.stopping() {
-            let bytes = step.min(range.len - done);
-            let span = [range.start + done, bytes];
-            if let Err(error) = call.make(bytes, || discard(&range.device, &span)) {
-                // What fails once fails always: unsupported, read-only, gone.
-                progress.fail(&range.path, "discard", &error);
-                return;
-            }
-            done += bytes;
+impl Way for Discard {
+    fn check(&self, files: &Files) -> Result<(), LoadError> {
+        at_least_one(self.step_bytes)?;
+        let (len, step_bytes) = (files.size_bytes, self.step_bytes);
+        let start = files.device.as_ref().map_or(0, |device| device.start);
+        if len == 0
+            || [start, len, step_bytes]
+                .iter()
+                .any(|bytes| !bytes.is_multiple_of(512))
+        {
+            return Err(refuse(format!(
+                "can't discard {len} bytes from {start} in steps of {step_bytes}: \
+                 all must be multiples of 512"
+            )));
         }
-    })?;
-    Ok(progress)
+        Ok(())
+    }
+
+    fn start(self, files: Files, clock: Clock) -> Result<Arc<Progress>, LoadError> {
+        let len = files.size_bytes;
+        let device = files
+            .device
+            .ok_or_else(|| refuse("there is no device to discard"))?;
+        let progress = Progress::new(clock, 1, len, 0);
+        spawn(&progress, move |progress, call| {
+            let mut done = 0;
+            while done < len && !progress.stopping() {
+                let bytes = self.step_bytes.min(len - done);
+                let span = [device.start + done, bytes];
+                if let Err(error) = call.make(bytes, || discard(&device.file, &span)) {
+                    // What fails once fails always: unsupported, read-only, gone.
+                    progress.fail(&device.path, "discard", &error);
+                    return;
+                }
+                done += bytes;
+            }
+        })?;
+        Ok(progress)
+    }
 }
 
 fn discard(device: &File, span: &[u64; 2]) -> io::Result<()> {

@@ -1,40 +1,84 @@
 //! Another program deletes; the growth of the file system's free space is the amount that it frees.
 
-use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
 
 use super::command::{self, LOOK};
 use super::progress::Progress;
 use super::space::FreeSpace;
-use super::{Method, Occasion, spawn_beside};
+use super::spawn_beside;
+use super::spec::{Files, How, Way, seconds};
 use crate::clock::Clock;
 use crate::error::LoadError;
 
-pub(super) static METHOD: Method = Method {
+pub(super) static HOW: How = How {
     name: "event",
-    about: "watch what an outside program or a person frees",
-    continuous: false,
+    about: "delete nothing of the test's: watch what the command of --event does",
+    keys: &["no-sync", "event", "event-quiet"],
+    of: |asked, _| {
+        let quiet = asked.event_quiet();
+        let trigger = match asked.event.as_deref().unwrap_or_default() {
+            "manual" => Trigger::Manual,
+            command => Trigger::Command {
+                text: command.to_owned(),
+                argv: command::program("--event", command, "rm -r /data/old")?,
+            },
+        };
+        Ok(Event { trigger, quiet }.into())
+    },
+    discards: true,
+    has_files: false,
+    is_foreign: true,
+    ..How::FILES
 };
 
-pub(super) fn start(
-    occasion: Occasion,
-    dir: PathBuf,
-    clock: Clock,
-) -> Result<Arc<Progress>, LoadError> {
-    let space = FreeSpace::of(&dir)?;
-    let look = move |progress: &Progress| progress.set_freed(space.freed_bytes());
-    let progress = Progress::new(clock, 2, 0, 0);
-    if let Occasion::Program(argv) = occasion {
-        return command::start_watched(vec![argv], progress, look);
-    }
-    spawn_beside(&progress, move |progress, call| {
-        call.make(0, || {
-            while !progress.stopping() {
+/// A deletion by another program, which the run only watches. The freed amount is the growth of the
+/// file system's free space, whatever causes it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Event {
+    /// The trigger that begins and ends it.
+    pub trigger: Trigger,
+    /// It is over when no significant discard has come for so long.
+    #[serde(serialize_with = "seconds", rename = "quiet_s")]
+    pub quiet: Duration,
+}
+
+/// The trigger that begins and ends an event.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Trigger {
+    /// A command, run without a shell in a process group of its own: the run starts it, and it ends
+    /// by itself.
+    Command {
+        /// As it was given.
+        text: String,
+        /// Program and arguments.
+        argv: Vec<String>,
+    },
+    /// A person marks both: the event goes on until the deletion is stopped.
+    Manual,
+}
+
+impl Way for Event {
+    fn start(self, files: Files, clock: Clock) -> Result<Arc<Progress>, LoadError> {
+        let space = FreeSpace::of(&files.dir)?;
+        let look = move |progress: &Progress| progress.set_freed(space.freed_bytes());
+        let progress = Progress::new(clock, 2, 0, 0);
+        if let Trigger::Command { argv, .. } = self.trigger {
+            let argv = argv.into_iter().map(Into::into).collect();
+            return command::start_watched(vec![argv], progress, look);
+        }
+        spawn_beside(&progress, move |progress, call| {
+            call.make(0, || {
+                while !progress.stopping() {
+                    look(progress);
+                    std::thread::sleep(LOOK);
+                }
                 look(progress);
-                std::thread::sleep(LOOK);
-            }
-            look(progress);
-        });
-    })?;
-    Ok(progress)
+            });
+        })?;
+        Ok(progress)
+    }
 }

@@ -8,19 +8,33 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::path::PathBuf;
 use std::sync::Arc;
 
+use serde::Serialize;
+
 use super::progress::Progress;
-use super::{Method, spawn};
+use super::spawn;
+use super::spec::{Files, How, Way};
 use crate::clock::Clock;
 use crate::error::LoadError;
 
-pub(super) static METHOD: Method = Method {
+pub(super) static HOW: How = How {
     name: "fstrim",
-    about: "trim all free space of the file system in one call, as fstrim.timer does every week",
-    continuous: false,
+    about: "delete before the run, and trim the whole file system in it (root only)",
+    keys: &["size", "files", "extent-size"],
+    of: |_, _| Ok(Fstrim.into()),
+    discards: true,
+    ..How::FILES
 };
+
+/// `FITRIM` of a whole file system, in one call as fstrim(8) does it. The files are deleted, and that
+/// is committed, while preparing: what is measured is the trimming.
+///
+/// It frees no space that wasn't free, but discards all of it at the device. Bytes are counted
+/// when the call returns. A stop can't interrupt it: the deletion is abandoned then, and the
+/// kernel gives up when the process ends.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Fstrim;
 
 /// `FITRIM`, `_IOWR('X', 121, struct fstrim_range)` of `include/uapi/linux/fs.h`.
 const FITRIM: libc::Ioctl = 0xC018_5879_u32 as libc::Ioctl;
@@ -33,23 +47,26 @@ struct FstrimRange {
     min_len: u64,
 }
 
-pub(super) fn start(dir: PathBuf, clock: Clock) -> Result<Arc<Progress>, LoadError> {
-    let opened = File::open(&dir).map_err(|source| LoadError::File {
-        path: dir.clone(),
-        what: "open it",
-        source,
-    })?;
-    let progress = Progress::new(clock, 1, 0, 0);
-    spawn(&progress, move |progress, call| {
-        if progress.stopping() {
-            return;
-        }
-        match call.make(0, || trim(&opened)) {
-            Ok(bytes) => progress.add_freed(bytes),
-            Err(error) => progress.fail(&dir, "trim its file system", &explained(error)),
-        }
-    })?;
-    Ok(progress)
+impl Way for Fstrim {
+    fn start(self, files: Files, clock: Clock) -> Result<Arc<Progress>, LoadError> {
+        let dir = files.dir;
+        let opened = File::open(&dir).map_err(|source| LoadError::File {
+            path: dir.clone(),
+            what: "open it",
+            source,
+        })?;
+        let progress = Progress::new(clock, 1, 0, 0);
+        spawn(&progress, move |progress, call| {
+            if progress.stopping() {
+                return;
+            }
+            match call.make(0, || trim(&opened)) {
+                Ok(bytes) => progress.add_freed(bytes),
+                Err(error) => progress.fail(&dir, "trim its file system", &explained(error)),
+            }
+        })?;
+        Ok(progress)
+    }
 }
 
 /// Bytes trimmed.

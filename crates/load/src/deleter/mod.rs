@@ -1,16 +1,17 @@
 //! Freeing space beside the foreground: the deletion under test.
 //!
 //! Most ways delete files that are there and are done with the last of them.
-//! The continuous ones ([`DeletionSpec::is_continuous`]) make what they drop,
+//! The continuous ones ([`Method::is_continuous`]) make what they drop,
 //! until their time is over.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::clock::{Clock, Nanos};
-use crate::crew::Crew;
 use crate::error::LoadError;
+use crate::workers::Workers;
 
+mod asked;
 mod command;
 mod discard;
 mod emptied;
@@ -29,9 +30,12 @@ mod unlink;
 mod victim;
 mod workshop;
 
+pub use asked::AskedDeletion;
+pub use event::Trigger;
 use progress::{Call, Progress};
+pub use punch::End;
 pub use space::FreeSpace;
-pub use spec::{DeletionSpec, End, METHODS, Method, Occasion};
+pub use spec::*;
 
 /// How far a deletion is; may be asked for at any time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -100,8 +104,8 @@ impl Deletion {
     /// when there is nothing to delete, [`LoadError::System`].
     /// Failures of the deletion itself are counted in its progress.
     pub fn start(spec: DeletionSpec, clock: Clock) -> Result<Deletion, LoadError> {
-        spec.check()?;
-        let progress = spec.begin(clock)?;
+        spec.method.check(&spec.files)?;
+        let progress = spec.method.start(spec.files, clock)?;
         Ok(Deletion { progress })
     }
 
@@ -111,8 +115,8 @@ impl Deletion {
     }
 
     /// The threads and programs that delete.
-    pub fn crew(&self) -> &Crew {
-        self.progress.crew()
+    pub fn workers(&self) -> &Workers {
+        self.progress.workers()
     }
 
     /// Whether all of it has returned.
@@ -166,7 +170,7 @@ fn spawn_beside(
 
 fn spawn_as(
     progress: &Arc<Progress>,
-    of_crew: bool,
+    of_workers: bool,
     work: impl FnOnce(&Progress, Call<'_>) + Send + 'static,
 ) -> Result<(), LoadError> {
     let running = progress.enter();
@@ -174,8 +178,8 @@ fn spawn_as(
         .name("deleter".into())
         .spawn(move || {
             let progress = running.progress();
-            if of_crew {
-                progress.crew().join();
+            if of_workers {
+                progress.workers().join();
             }
             work(progress, progress.call(running.slot()));
         });

@@ -9,7 +9,7 @@ use units::names;
 
 use super::{CommandOutcome, DeletionOutcome, DeletionProgress};
 use crate::clock::{Clock, Nanos};
-use crate::crew::Crew;
+use crate::workers::Workers;
 
 /// Shared by the deleter's threads and whoever watches them. Times are 0 until they come.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub(super) struct Progress {
     calls: Box<[AtomicU64]>,
     stop: AtomicBool,
     over: AtomicBool,
-    crew: Crew,
+    workers: Workers,
     story: Mutex<Story>,
     changed: Condvar,
 }
@@ -60,7 +60,7 @@ impl Progress {
             calls: (0..threads).map(|_| AtomicU64::new(0)).collect(),
             stop: AtomicBool::new(false),
             over: AtomicBool::new(false),
-            crew: Crew::default(),
+            workers: Workers::default(),
             story: Mutex::new(Story::default()),
             changed: Condvar::new(),
         })
@@ -90,8 +90,8 @@ impl Progress {
     }
 
     /// The threads and programs that delete.
-    pub(super) fn crew(&self) -> &Crew {
-        &self.crew
+    pub(super) fn workers(&self) -> &Workers {
+        &self.workers
     }
 
     pub(super) fn is_done(&self) -> bool {

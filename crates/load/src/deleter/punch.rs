@@ -2,32 +2,64 @@
 
 use std::fs::File;
 use std::io;
-use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
+use serde::Serialize;
 
 use super::emptied::{self, Emptied};
 use super::progress::Progress;
-use super::victim::{Failed, Victim};
-use super::{End, Method, refuse};
+use super::refuse;
+use super::spec::{Files, How, Way, at_least_one, seconds};
+use super::victim::Failed;
 use crate::clock::Clock;
 use crate::error::LoadError;
 
-pub(super) static METHOD: Method = Method {
+pub(super) static HOW: How = How {
     name: "punch",
-    about: "punch holes into each file from its head or tail in chunks with a pause, then unlink it",
-    continuous: false,
+    about: "punch holes from the head or the tail in steps, then unlink (a journal that frees its head)",
+    keys: &[
+        "size",
+        "files",
+        "extent-size",
+        "chunk",
+        "sleep",
+        "no-sync",
+        "from",
+    ],
+    of: |asked, _| {
+        Ok(Punch {
+            from: asked.from(),
+            chunk_bytes: asked.chunk_bytes(),
+            sleep: asked.sleep(),
+        }
+        .into())
+    },
+    ..How::FILES
 };
 
-/// How it is done.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Way {
-    pub(super) from: End,
-    pub(super) chunk_bytes: NonZeroU64,
-    pub(super) sleep: Duration,
+units::words! {
+    /// One end of a file: a log or a queue forgets its beginning, and a table shrinks at its end.
+    pub enum End {
+        /// from the first byte on
+        Head = "head",
+        /// from the last byte back
+        Tail = "tail",
+    }
+}
+
+/// Holes in each file, piece by piece, then `unlink`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Punch {
+    /// Where it begins.
+    pub from: End,
+    /// Bytes per piece: a multiple of 4096, since a part of a block can't be freed.
+    pub chunk_bytes: u64,
+    /// Pause after each piece.
+    #[serde(serialize_with = "seconds", rename = "sleep_s")]
+    pub sleep: Duration,
 }
 
 /// The usual block: a hole that ends inside of one frees nothing of it.
@@ -36,25 +68,28 @@ const BLOCK: u64 = 4096;
 /// No file system's block is larger.
 const LAST: u64 = 1 << 20;
 
-pub(super) fn check(chunk_bytes: u64) -> Result<(), LoadError> {
-    if !chunk_bytes.is_multiple_of(BLOCK) || i64::try_from(chunk_bytes).is_err() {
-        return Err(refuse(format!(
-            "can't punch holes of {chunk_bytes} bytes: give a multiple of {BLOCK}"
-        )));
+impl Way for Punch {
+    fn check(&self, _: &Files) -> Result<(), LoadError> {
+        let chunk_bytes = self.chunk_bytes;
+        at_least_one(chunk_bytes)?;
+        if !chunk_bytes.is_multiple_of(BLOCK) || i64::try_from(chunk_bytes).is_err() {
+            return Err(refuse(format!(
+                "can't punch holes of {chunk_bytes} bytes: give a multiple of {BLOCK}"
+            )));
+        }
+        Ok(())
     }
-    Ok(())
+
+    fn start(self, files: Files, clock: Clock) -> Result<Arc<Progress>, LoadError> {
+        let sleep = self.sleep;
+        emptied::start(files.victims()?, sleep, clock, move |file| {
+            empty(file, &self)
+        })
+    }
 }
 
-pub(super) fn start(
-    victims: Vec<Victim>,
-    way: Way,
-    clock: Clock,
-) -> Result<Arc<Progress>, LoadError> {
-    emptied::start(victims, way.sleep, clock, move |file| empty(file, way))
-}
-
-fn empty(emptied: &mut Emptied<'_>, way: Way) -> Result<(), Failed> {
-    let (len, chunk) = (emptied.len, way.chunk_bytes.get());
+fn empty(emptied: &mut Emptied<'_>, way: &Punch) -> Result<(), Failed> {
+    let (len, chunk) = (emptied.len, way.chunk_bytes);
     let chunks = len.div_ceil(chunk);
     for n in 1..=chunks {
         if emptied.stopping() {

@@ -1,362 +1,291 @@
-//! Specifications of deletions: every way that production deletes.
+//! Every way that production deletes.
 //!
-//! A new way is a file beside this one, a variant here with its parameters,
-//! and its line in [`METHODS`].
+//! A new way is a file beside this one, and its line in the table of [`ways!`] below.
 
-use std::ffi::OsString;
+use std::fmt;
 use std::fs::File;
-use std::num::{NonZeroU32, NonZeroU64};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Serialize, Serializer};
+use units::words::{Word, one_of};
+
+use super::asked::AskedDeletion;
+use super::event::Trigger;
 use super::progress::Progress;
+use super::refuse;
 use super::victim::Victim;
-use super::{
-    command, discard, event, fstrim, lsm, punch, purge, spill, swap, truncate, unlink, workshop,
-};
 use crate::clock::Clock;
 use crate::error::LoadError;
 
-/// A way of deleting, as a help text lists it.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Method {
+/// A way of deleting, before its figures are known.
+#[derive(Debug)]
+pub struct How {
     /// Its name: lower-case letters.
     pub name: &'static str,
-    /// The method's effect, in one line.
+    /// Its effect, in one line.
     pub about: &'static str,
-    /// Whether it creates and drops until its time is over, instead of
-    /// deleting files that are there.
-    pub continuous: bool,
-}
-
-/// Every way of deleting.
-pub static METHODS: &[&Method] = &[
-    &unlink::METHOD,
-    &truncate::METHOD,
-    &punch::METHOD,
-    &swap::METHOD,
-    &purge::METHOD,
-    &lsm::METHOD,
-    &spill::METHOD,
-    &fstrim::METHOD,
-    &discard::METHOD,
-    &command::METHOD,
-    &event::METHOD,
-];
-
-/// The files to delete, and how.
-#[derive(Debug, Clone)]
-pub enum DeletionSpec {
-    /// `unlink` of each file, several at a time.
-    Unlink {
-        /// The files.
-        paths: Vec<PathBuf>,
-        /// Threads that take files from the list.
-        parallel: NonZeroU32,
-    },
-    /// slowrm's way: cut each file from its tail in chunks, then unlink it.
-    Truncate {
-        /// The files, one after the other.
-        paths: Vec<PathBuf>,
-        /// Bytes per `ftruncate`.
-        chunk_bytes: NonZeroU64,
-        /// Pause after each chunk.
-        sleep: Duration,
-        /// Whether each chunk is followed by `fsync`.
-        fsync: bool,
-    },
-    /// Punch holes into each file until it is empty, then unlink it.
-    Punch {
-        /// The files, one after the other.
-        paths: Vec<PathBuf>,
-        /// Where it begins.
-        from: End,
-        /// Bytes per `fallocate`; a multiple of 4096, since a part of a block
-        /// can't be freed.
-        chunk_bytes: NonZeroU64,
-        /// Pause after each chunk.
-        sleep: Duration,
-    },
-    /// The end of an online schema change: rename each table aside, rename its
-    /// replacement in, `fsync` the directory, then unlink the old table.
-    Swap {
-        /// Each table and its replacement, on the same file system. The old
-        /// table's name is its own with `.old` behind it meanwhile.
-        pairs: Vec<(PathBuf, PathBuf)>,
-    },
-    /// A log purge: the oldest files go, a few at once, at intervals.
-    Purge {
-        /// The files, oldest first.
-        paths: Vec<PathBuf>,
-        /// Files per purge.
-        at_once: NonZeroU32,
-        /// From the beginning of a purge to that of the next.
-        every: Duration,
-    },
-    /// An LSM tree's flushes and compactions. Continuous.
-    ///
-    /// After `run_for` its live files stay, as a database's would: dropping
-    /// the whole tree at once is no part of compaction. When it is stopped
-    /// before, it removes them.
-    Lsm {
-        /// Where its files are made; they are named `NUMBER.sst`.
-        dir: PathBuf,
-        /// Levels, 2 to 7. The one with the new files, level 0, is among them.
-        levels: u32,
-        /// Bytes per file; a multiple of 4096.
-        file_bytes: u64,
-        /// Bytes written per second, flushes and compactions together.
-        rate_bytes_per_s: u64,
-        /// Its files never take more than this, the outputs of a compaction
-        /// that is under way included; at least `8 + levels` files.
-        space_bytes: u64,
-        /// How long it goes on.
-        run_for: Duration,
-        /// Seed of the data.
-        seed: u64,
-    },
-    /// Temporary files of sorts and joins: create, write, unlink, again and
-    /// again. Continuous.
-    Spill {
-        /// Where its files are made; they are named `spill-THREAD-NUMBER`.
-        dir: PathBuf,
-        /// Bytes per file.
-        file_bytes: u64,
-        /// Threads, each with a file of its own.
-        parallel: NonZeroU32,
-        /// Pause after each unlink.
-        pause: Duration,
-        /// How long it goes on.
-        run_for: Duration,
-        /// Seed of the data.
-        seed: u64,
-    },
-    /// `FITRIM` of a whole file system, in one call as fstrim(8) does it.
-    ///
-    /// It frees no space that wasn't free, but discards all of it at the device. Bytes are counted
-    /// when the call returns. A stop can't interrupt it: the deletion is abandoned then, and the
-    /// kernel gives up when the process ends.
-    Fstrim {
-        /// Any directory of the file system.
-        dir: PathBuf,
-    },
-    /// `BLKDISCARD` on a raw device, in steps.
-    Discard {
-        /// The device, opened for writing.
-        device: Arc<File>,
-        /// Its path, for messages.
-        path: PathBuf,
-        /// First byte; a multiple of 512.
-        start: u64,
-        /// Bytes; a multiple of 512.
-        len: u64,
-        /// Bytes per call; a multiple of 512.
-        step_bytes: NonZeroU64,
-    },
-    /// An outside program, run without a shell in a process group of its own.
-    Command {
-        /// Program and arguments; an argument `{}` is replaced by each path in
-        /// turn, one run per path; without one, all paths are appended and it runs once.
-        argv: Vec<OsString>,
-        /// The files.
-        paths: Vec<PathBuf>,
-    },
-    /// A deletion by another program. The freed amount is the growth of the file system's free
-    /// space, whatever causes it.
-    Event {
-        /// The begin and the end of the event.
-        occasion: Occasion,
-        /// Any directory of the file system.
-        dir: PathBuf,
-    },
-}
-
-/// The begin and the end of an event: those of a command, or a person's marks.
-#[derive(Debug, Clone)]
-pub enum Occasion {
-    /// An outside program and its arguments, run without a shell in a process group
-    /// of its own. The event is over when it has ended.
-    Program(Vec<OsString>),
-    /// A person: the event goes on until the deletion is stopped.
-    Stopped,
-}
-
-/// One end of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
-    /// Its first byte: a log or a queue that forgets its beginning.
-    Head,
-    /// Its last byte: a table that shrinks.
-    Tail,
-}
-
-impl DeletionSpec {
-    /// Which way of deleting it is.
-    pub fn method(&self) -> &'static Method {
-        match self {
-            DeletionSpec::Unlink { .. } => &unlink::METHOD,
-            DeletionSpec::Truncate { .. } => &truncate::METHOD,
-            DeletionSpec::Punch { .. } => &punch::METHOD,
-            DeletionSpec::Swap { .. } => &swap::METHOD,
-            DeletionSpec::Purge { .. } => &purge::METHOD,
-            DeletionSpec::Lsm { .. } => &lsm::METHOD,
-            DeletionSpec::Spill { .. } => &spill::METHOD,
-            DeletionSpec::Fstrim { .. } => &fstrim::METHOD,
-            DeletionSpec::Discard { .. } => &discard::METHOD,
-            DeletionSpec::Command { .. } => &command::METHOD,
-            DeletionSpec::Event { .. } => &event::METHOD,
-        }
-    }
-
-    /// Whether it creates and drops until its time is over. How much it frees
-    /// isn't known before: its [`DeletionProgress::total_bytes`] is 0.
-    ///
-    /// [`DeletionProgress::total_bytes`]: super::DeletionProgress::total_bytes
-    pub fn is_continuous(&self) -> bool {
-        self.method().continuous
-    }
-
-    /// Whether it can be done as far as its figures tell, without a look at
-    /// any file. [`Deletion::start`] asks the same; a plan may want to know earlier.
+    /// The keys of `[deletion]` that do something with it.
+    pub keys: &'static [&'static str],
+    /// The method with all its figures; the second argument is the bytes to delete.
     ///
     /// # Errors
-    /// [`LoadError::Spec`], with what to give instead.
-    ///
-    /// [`Deletion::start`]: super::Deletion::start
-    pub fn check(&self) -> Result<(), LoadError> {
-        match self {
-            DeletionSpec::Punch { chunk_bytes, .. } => punch::check(chunk_bytes.get()),
-            &DeletionSpec::Lsm {
-                levels,
-                file_bytes,
-                rate_bytes_per_s,
-                space_bytes,
-                run_for,
-                ..
-            } => {
-                workshop::check(file_bytes, run_for)?;
-                lsm::check(levels, file_bytes, rate_bytes_per_s, space_bytes)
-            }
-            DeletionSpec::Spill {
-                file_bytes,
-                run_for,
-                ..
-            } => workshop::check(*file_bytes, *run_for),
-            &DeletionSpec::Discard {
-                start,
-                len,
-                step_bytes,
-                ..
-            } => discard::check(start, len, step_bytes.get()),
-            DeletionSpec::Unlink { .. }
-            | DeletionSpec::Truncate { .. }
-            | DeletionSpec::Swap { .. }
-            | DeletionSpec::Purge { .. }
-            | DeletionSpec::Fstrim { .. }
-            | DeletionSpec::Command { .. }
-            | DeletionSpec::Event { .. } => Ok(()),
-        }
+    /// With what is wrong, for a person.
+    pub of: fn(&AskedDeletion, u64) -> Result<Method, String>,
+    /// Whether the key `how` takes its name.
+    pub(super) is_word: bool,
+    /// Whether the run makes the files that it deletes before it begins.
+    pub has_files: bool,
+    /// Whether it works in a folder of its own, where it names the files.
+    pub has_folder: bool,
+    /// Whether it leaves alone what has another name.
+    pub spares_names: bool,
+    /// Whether it discards, or something else does, whatever the mount's options are.
+    pub discards: bool,
+    /// Whether an outside program or a person decides how much it frees.
+    pub is_foreign: bool,
+}
+
+impl How {
+    /// A way that deletes the test's own files: what most have in common.
+    pub(super) const FILES: How = How {
+        name: "",
+        about: "",
+        keys: &[],
+        of: |_, _| Err(String::new()),
+        is_word: true,
+        has_files: true,
+        has_folder: false,
+        spares_names: false,
+        discards: false,
+        is_foreign: false,
+    };
+
+    /// Those that the key `how` takes.
+    pub fn words() -> Vec<Word<&'static How>> {
+        let words = HOWS.iter().filter(|how| how.is_word);
+        let word = |how: &&'static How| Word {
+            name: how.name,
+            about: how.about,
+            value: *how,
+        };
+        words.map(word).collect()
+    }
+
+    /// The way of a name.
+    pub(super) fn parse(text: &str) -> Result<&'static How, String> {
+        one_of(text, &How::words())
+    }
+
+    /// Whether it is to delete nothing.
+    pub fn is_none(&self) -> bool {
+        *self == NONE
+    }
+}
+
+impl PartialEq for How {
+    fn eq(&self, other: &How) -> bool {
+        self.name == other.name
+    }
+}
+
+/// Nothing is deleted.
+pub(super) static NONE: How = How {
+    name: "none",
+    about: "delete nothing: only measure the foreground",
+    ..How::FILES
+};
+
+/// A way with its figures, which a record's scenario shows.
+pub(super) trait Way: fmt::Debug + Serialize {
+    /// How long it creates and drops, if that is what it does, instead of deleting files that are
+    /// there. How much it frees isn't known before.
+    fn run_for(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Bytes of each file, where it makes its own.
+    fn file_bytes(&self, _size_bytes: u64) -> Option<u64> {
+        None
+    }
+
+    /// Whether it can be done as far as its figures tell, without a look at any file.
+    fn check(&self, _files: &Files) -> Result<(), LoadError> {
+        Ok(())
     }
 
     /// Begins it, in threads of its own. It has been checked.
-    pub(super) fn begin(self, clock: Clock) -> Result<Arc<Progress>, LoadError> {
-        let look_at_all = Victim::look_at_all;
-        match self {
-            DeletionSpec::Unlink { paths, parallel } => {
-                unlink::start(look_at_all(paths)?, parallel, clock)
+    fn start(self, files: Files, clock: Clock) -> Result<Arc<Progress>, LoadError>;
+}
+
+macro_rules! ways {
+    ($($name:ident = $module:ident;)+) => {
+        $( pub use super::$module::$name; )+
+
+        /// Every way of deleting, with its figures.
+        #[derive(Debug, Clone, PartialEq)]
+        pub enum Method {
+            $( #[doc = concat!("See [`", stringify!($name), "`].")] $name($name), )+
+        }
+
+        /// Every way of deleting, and none.
+        pub static HOWS: &[&How] = &[$(&super::$module::HOW,)+ &NONE];
+
+        $( impl From<$name> for Method {
+            fn from(way: $name) -> Method {
+                Method::$name(way)
             }
-            DeletionSpec::Truncate {
-                paths,
-                chunk_bytes,
-                sleep,
-                fsync,
-            } => {
-                let way = truncate::Way {
-                    chunk_bytes,
-                    sleep,
-                    fsync,
-                };
-                truncate::start(look_at_all(paths)?, way, clock)
+        } )+
+
+        impl Method {
+            /// The way that it is.
+            pub fn how(&self) -> &'static How {
+                match self { $( Method::$name(_) => &super::$module::HOW, )+ }
             }
-            DeletionSpec::Punch {
-                paths,
-                from,
-                chunk_bytes,
-                sleep,
-            } => {
-                let way = punch::Way {
-                    from,
-                    chunk_bytes,
-                    sleep,
-                };
-                punch::start(look_at_all(paths)?, way, clock)
+
+            /// How long it creates and drops, if that is what it does: then there is no moment
+            /// before which nothing was deleted.
+            pub fn run_for(&self) -> Option<Duration> {
+                match self { $( Method::$name(way) => way.run_for(), )+ }
             }
-            DeletionSpec::Swap { pairs } => swap::start(pairs, clock),
-            DeletionSpec::Purge {
-                paths,
-                at_once,
-                every,
-            } => purge::start(look_at_all(paths)?, at_once, every, clock),
-            DeletionSpec::Lsm {
-                dir,
-                levels,
-                file_bytes,
-                rate_bytes_per_s,
-                space_bytes,
-                run_for,
-                seed,
-            } => {
-                let way = lsm::Way {
-                    dir,
-                    levels,
-                    file_bytes,
-                    rate_bytes_per_s,
-                    space_bytes,
-                    run_for,
-                    seed,
-                };
-                lsm::start(way, clock)
+
+            /// Bytes of each file, where it makes its own of so many bytes all together.
+            pub fn file_bytes(&self, size_bytes: u64) -> Option<u64> {
+                match self { $( Method::$name(way) => way.file_bytes(size_bytes), )+ }
             }
-            DeletionSpec::Spill {
-                dir,
-                file_bytes,
-                parallel,
-                pause,
-                run_for,
-                seed,
-            } => {
-                let way = spill::Way {
-                    dir,
-                    file_bytes,
-                    parallel,
-                    pause,
-                    run_for,
-                    seed,
-                };
-                spill::start(way, clock)
+
+            /// Whether it can be done as far as its figures tell, without a look at
+            /// any file. [`Deletion::start`] asks the same; a plan may want to know earlier.
+            ///
+            /// # Errors
+            /// [`LoadError::Spec`], with what to give instead.
+            ///
+            /// [`Deletion::start`]: super::Deletion::start
+            pub fn check(&self, files: &Files) -> Result<(), LoadError> {
+                match self { $( Method::$name(way) => way.check(files), )+ }
             }
-            DeletionSpec::Fstrim { dir } => fstrim::start(dir, clock),
-            DeletionSpec::Discard {
-                device,
-                path,
-                start,
-                len,
-                step_bytes,
-            } => {
-                let range = discard::Range {
-                    device,
-                    path,
-                    start,
-                    len,
-                    step_bytes,
-                };
-                discard::start(range, clock)
+
+            pub(super) fn start(self, files: Files, clock: Clock) -> Result<Arc<Progress>, LoadError> {
+                match self { $( Method::$name(way) => way.start(files, clock), )+ }
             }
-            DeletionSpec::Command { argv, paths } => {
-                command::start(argv, look_at_all(paths)?, clock)
+
+            fn figures(&self) -> serde_json::Result<serde_json::Value> {
+                match self { $( Method::$name(way) => serde_json::to_value(way), )+ }
             }
-            DeletionSpec::Event { occasion, dir } => event::start(occasion, dir, clock),
+        }
+    };
+}
+
+ways! {
+    Unlink = unlink;
+    Truncate = truncate;
+    Punch = punch;
+    Fstrim = fstrim;
+    Swap = swap;
+    Purge = purge;
+    Lsm = lsm;
+    Spill = spill;
+    Event = event;
+    Program = command;
+    Discard = discard;
+}
+
+impl Serialize for Method {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.figures().map_err(serde::ser::Error::custom)? {
+            serde_json::Value::Null => serializer.serialize_str(self.how().name),
+            figures => serializer.collect_map([(self.how().name, figures)]),
         }
     }
+}
+
+impl Method {
+    /// Whether it makes and drops files over a stretch of time.
+    pub fn is_continuous(&self) -> bool {
+        self.run_for().is_some()
+    }
+
+    /// The event's trigger, where it is one.
+    pub fn event(&self) -> Option<&Trigger> {
+        match self {
+            Method::Event(event) => Some(&event.trigger),
+            _ => None,
+        }
+    }
+}
+
+/// A method, and what it frees.
+#[derive(Debug, Clone)]
+pub struct DeletionSpec {
+    /// The method.
+    pub method: Method,
+    /// The files, or the raw device.
+    pub files: Files,
+}
+
+/// The files, or the part of a raw device, that a deletion frees.
+#[derive(Debug, Clone, Default)]
+pub struct Files {
+    /// The files, one after the other.
+    pub paths: Vec<PathBuf>,
+    /// Of a swap the file that takes the place of each.
+    pub replacements: Vec<PathBuf>,
+    /// The directory of a deletion that names its files itself.
+    pub folder: PathBuf,
+    /// Any directory of the file system.
+    pub dir: PathBuf,
+    /// The raw device.
+    pub device: Option<Device>,
+    /// Bytes all together. A continuous deletion's files never take more at once.
+    pub size_bytes: u64,
+    /// Bytes of each file that the deletion makes.
+    pub file_bytes: u64,
+    /// Seed of the data.
+    pub seed: u64,
+}
+
+/// A raw device.
+#[derive(Debug, Clone)]
+pub struct Device {
+    /// Opened for writing.
+    pub file: Arc<File>,
+    /// Its path, for messages.
+    pub path: PathBuf,
+    /// First byte; a multiple of 512.
+    pub start: u64,
+}
+
+impl Files {
+    /// The files with their allocated sizes.
+    pub(super) fn victims(self) -> Result<Vec<Victim>, LoadError> {
+        Victim::look_at_all(self.paths)
+    }
+}
+
+/// Files are made of whole blocks of this many bytes.
+pub const BLOCK: u64 = 4096;
+
+/// So many bytes, without a last block that isn't whole.
+pub fn whole_blocks(bytes: u64) -> u64 {
+    bytes / BLOCK * BLOCK
+}
+
+/// Refuses a figure of 0.
+pub(super) fn at_least_one(figure: u64) -> Result<(), LoadError> {
+    match figure {
+        0 => Err(refuse(
+            "the deletion has 0 where it needs at least 1: calls or files at a time, or bytes per \
+             piece",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Writes a duration into a record, in seconds.
+///
+/// # Errors
+/// Those of the serializer.
+pub fn seconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(duration.as_secs_f64())
 }

@@ -9,64 +9,95 @@
 
 use std::fs::File;
 use std::io;
-use std::num::NonZeroU32;
 use std::os::fd::AsRawFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::Serialize;
+
 use super::progress::Progress;
-use super::workshop::Workshop;
-use super::{Method, spawn};
+use super::spawn;
+use super::spec::{Files, How, Way, at_least_one, seconds, whole_blocks};
+use super::workshop::{self, Workshop};
 use crate::clock::Clock;
 use crate::error::LoadError;
 
-pub(super) static METHOD: Method = Method {
+pub(super) static HOW: How = How {
     name: "spill",
-    about: "create, write and unlink temporary files again and again, as sorts and joins do",
-    continuous: true,
+    about: "create, write and unlink temporary files again and again, for a time",
+    keys: &["size", "parallel", "sleep", "no-sync", "for"],
+    of: |asked, _| {
+        Ok(Spill {
+            parallel: asked.parallel(),
+            pause: asked.sleep(),
+            run_for: asked.run_for(),
+        }
+        .into())
+    },
+    has_folder: true,
+    has_files: false,
+    ..How::FILES
 };
 
-/// How it is done.
-#[derive(Debug, Clone)]
-pub(super) struct Way {
-    pub(super) dir: PathBuf,
-    pub(super) file_bytes: u64,
-    pub(super) parallel: NonZeroU32,
-    pub(super) pause: Duration,
-    pub(super) run_for: Duration,
-    pub(super) seed: u64,
+/// A sort's temporary files, named `spill-THREAD-NUMBER`: create, write, unlink, again and again.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Spill {
+    /// Files at a time, each of a thread of its own; together they are as large as the deletion's
+    /// size.
+    pub parallel: u32,
+    /// Pause after each.
+    #[serde(serialize_with = "seconds", rename = "pause_s")]
+    pub pause: Duration,
+    /// For how long.
+    #[serde(serialize_with = "seconds", rename = "run_for_s")]
+    pub run_for: Duration,
 }
 
 /// Bytes whose writeback goes on while the next are written.
 const PART: u64 = 8 << 20;
 
-pub(super) fn start(way: Way, clock: Clock) -> Result<Arc<Progress>, LoadError> {
-    let threads = way.parallel.get();
-    let progress = Progress::new(clock, threads as usize, 0, 0);
-    // Held until all are started, so that the first doesn't end the deletion alone.
-    let _all_started = progress.hold();
-    for lane in 0..threads {
-        let way = way.clone();
-        let started = spawn(&progress, move |progress, call| {
-            let seed = way.seed.wrapping_add(u64::from(lane));
-            spill(&way, lane, Workshop::new(progress, call, way.run_for, seed));
-        });
-        if let Err(error) = started {
-            // Those that were started have nobody else to tell them.
-            progress.stop();
-            return Err(error);
-        }
+impl Way for Spill {
+    fn run_for(&self) -> Option<Duration> {
+        Some(self.run_for)
     }
-    Ok(progress)
+
+    fn file_bytes(&self, size_bytes: u64) -> Option<u64> {
+        Some(whole_blocks(size_bytes / u64::from(self.parallel.max(1))))
+    }
+
+    fn check(&self, files: &Files) -> Result<(), LoadError> {
+        at_least_one(self.parallel.into())?;
+        workshop::check(files.file_bytes, self.run_for)
+    }
+
+    fn start(self, files: Files, clock: Clock) -> Result<Arc<Progress>, LoadError> {
+        let progress = Progress::new(clock, self.parallel as usize, 0, 0);
+        // Held until all are started, so that the first doesn't end the deletion alone.
+        let _all_started = progress.hold();
+        for lane in 0..self.parallel {
+            let (way, files) = (self.clone(), files.clone());
+            let started = spawn(&progress, move |progress, call| {
+                let seed = files.seed.wrapping_add(u64::from(lane));
+                let shop = Workshop::new(progress, call, way.run_for, seed);
+                spill(&way, &files, lane, shop);
+            });
+            if let Err(error) = started {
+                // Those that were started have nobody else to tell them.
+                progress.stop();
+                return Err(error);
+            }
+        }
+        Ok(progress)
+    }
 }
 
-fn spill(way: &Way, lane: u32, mut shop: Workshop<'_>) {
+fn spill(way: &Spill, files: &Files, lane: u32, mut shop: Workshop<'_>) {
     let mut number = 0u64;
     while shop.is_open() {
-        let path = way.dir.join(format!("spill-{lane}-{number}"));
+        let path = files.folder.join(format!("spill-{lane}-{number}"));
         number += 1;
-        if let Some(bytes) = make(way.file_bytes, &path, &mut shop) {
+        if let Some(bytes) = make(files.file_bytes, &path, &mut shop) {
             shop.remove(&path, bytes);
             shop.pause(way.pause);
         }

@@ -11,42 +11,54 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
+use serde::Serialize;
 
 use super::progress::{Call, Progress};
+use super::spawn;
+use super::spec::{Files, How, Way};
 use super::victim::{Failed, Victim, total_bytes};
-use super::{Method, spawn};
 use crate::clock::Clock;
 use crate::error::LoadError;
 
-pub(super) static METHOD: Method = Method {
+pub(super) static HOW: How = How {
     name: "swap",
-    about: "rename each table aside and its replacement in, then unlink the old one, \
-            as an online schema change ends",
-    continuous: false,
+    about: "rename a replacement over each, then unlink the old one (an online schema change)",
+    keys: &["size", "files", "extent-size", "no-sync"],
+    of: |_, _| Ok(Swap.into()),
+    has_folder: true,
+    ..How::FILES
 };
 
-/// Each pair is a table and its replacement.
-pub(super) fn start(
-    pairs: Vec<(PathBuf, PathBuf)>,
-    clock: Clock,
-) -> Result<Arc<Progress>, LoadError> {
-    let (tables, replacements): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
-    let tables = Victim::look_at_all(tables)?;
-    // Only to know that they are there: nothing of them is freed.
-    let replacements = Victim::look_at_all(replacements)?;
-    let progress = Progress::new(clock, 1, total_bytes(&tables), tables.len() as u64);
-    spawn(&progress, move |progress, call| {
-        for (table, replacement) in tables.iter().zip(&replacements) {
-            if progress.stopping() {
-                return;
+/// The end of an online schema change: rename each table aside, rename its replacement in, `fsync`
+/// the directory, then unlink the old table. Its name is its own with `.old` behind it meanwhile.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Swap;
+
+impl Swap {
+    /// Size of the file that takes a table's place, in bytes: writing the new table isn't the
+    /// subject, only that there is one.
+    pub const REPLACEMENT_BYTES: u64 = 1 << 20;
+}
+
+impl Way for Swap {
+    fn start(self, mut files: Files, clock: Clock) -> Result<Arc<Progress>, LoadError> {
+        // Only to know that they are there: nothing of them is freed.
+        let replacements = Victim::look_at_all(std::mem::take(&mut files.replacements))?;
+        let tables = files.victims()?;
+        let progress = Progress::new(clock, 1, total_bytes(&tables), tables.len() as u64);
+        spawn(&progress, move |progress, call| {
+            for (table, replacement) in tables.iter().zip(&replacements) {
+                if progress.stopping() {
+                    return;
+                }
+                match swap(table, &replacement.path, call) {
+                    Ok(()) => progress.file_done(),
+                    Err((what, error)) => progress.fail(&table.path, what, &error),
+                }
             }
-            match swap(table, &replacement.path, call) {
-                Ok(()) => progress.file_done(),
-                Err((what, error)) => progress.fail(&table.path, what, &error),
-            }
-        }
-    })?;
-    Ok(progress)
+        })?;
+        Ok(progress)
+    }
 }
 
 /// Once begun it is carried through: half a swap would leave the table without its name.

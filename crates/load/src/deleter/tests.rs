@@ -1,10 +1,10 @@
 //! Each way of deleting, on real files.
 
-use std::ffi::OsString;
 use std::fs::File;
-use std::num::{NonZeroU32, NonZeroU64};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
+
+use units::settings::Section;
 
 use super::*;
 
@@ -31,11 +31,20 @@ fn files(directory: &Path, n: usize, len: usize) -> Vec<PathBuf> {
         .collect()
 }
 
-fn command(argv: &[&str], paths: Vec<PathBuf>) -> DeletionSpec {
-    DeletionSpec::Command {
-        argv: argv.iter().map(OsString::from).collect(),
-        paths,
+/// The deletion of files.
+fn of(method: impl Into<Method>, paths: Vec<PathBuf>) -> DeletionSpec {
+    DeletionSpec {
+        method: method.into(),
+        files: Files {
+            paths,
+            ..Files::default()
+        },
     }
+}
+
+fn command(argv: &[&str], paths: Vec<PathBuf>) -> DeletionSpec {
+    let argv = argv.iter().map(ToString::to_string).collect();
+    of(Program { argv }, paths)
 }
 
 fn run(spec: DeletionSpec) -> DeletionOutcome {
@@ -61,10 +70,7 @@ fn assert_all_freed(progress: DeletionProgress, paths: &[PathBuf], at_least: u64
 fn unlink_takes_several_at_a_time() {
     let directory = tempfile::tempdir().expect("directory");
     let paths = files(directory.path(), 20, 8192);
-    let outcome = run(DeletionSpec::Unlink {
-        paths: paths.clone(),
-        parallel: NonZeroU32::new(4).expect("four"),
-    });
+    let outcome = run(of(Unlink { parallel: 4 }, paths.clone()));
     assert_all_freed(outcome.progress, &paths, 20 * 8192);
     assert_eq!(outcome.first_error, None);
 }
@@ -75,10 +81,7 @@ fn a_second_name_frees_nothing() {
     let first = files(directory.path(), 1, 8192).remove(0);
     let second = directory.path().join("second");
     std::fs::hard_link(&first, &second).expect("link");
-    let unlink = |paths| DeletionSpec::Unlink {
-        paths,
-        parallel: NonZeroU32::MIN,
-    };
+    let unlink = |paths| of(Unlink { parallel: 1 }, paths);
     let outcome = run(unlink(vec![second.clone()]));
     assert_eq!(outcome.progress.total_bytes, 0);
     assert!(first.exists() && !second.exists());
@@ -92,12 +95,14 @@ fn a_second_name_frees_nothing() {
 fn truncate_cuts_from_the_tail_and_unlinks() {
     let directory = tempfile::tempdir().expect("directory");
     let paths = files(directory.path(), 2, 100_000);
-    let outcome = run(DeletionSpec::Truncate {
-        paths: paths.clone(),
-        chunk_bytes: NonZeroU64::new(30_000).expect("chunk"),
-        sleep: Duration::from_millis(1),
-        fsync: true,
-    });
+    let outcome = run(of(
+        Truncate {
+            chunk_bytes: 30_000,
+            sleep: Duration::from_millis(1),
+            fsync: true,
+        },
+        paths.clone(),
+    ));
     assert_all_freed(outcome.progress, &paths, 200_000);
 }
 
@@ -107,12 +112,14 @@ fn truncate_spares_a_file_that_has_another_name() {
     let first = files(directory.path(), 1, 8192).remove(0);
     let second = directory.path().join("second");
     std::fs::hard_link(&first, &second).expect("link");
-    run(DeletionSpec::Truncate {
-        paths: vec![second.clone()],
-        chunk_bytes: NonZeroU64::MIN,
-        sleep: Duration::ZERO,
-        fsync: false,
-    });
+    run(of(
+        Truncate {
+            chunk_bytes: 1,
+            sleep: Duration::ZERO,
+            fsync: false,
+        },
+        vec![second.clone()],
+    ));
     assert!(!second.exists());
     assert_eq!(first.metadata().expect("still there").len(), 8192);
 }
@@ -121,12 +128,14 @@ fn truncate_spares_a_file_that_has_another_name() {
 fn a_stop_leaves_the_rest() {
     let directory = tempfile::tempdir().expect("directory");
     let paths = files(directory.path(), 1, 1 << 20);
-    let spec = DeletionSpec::Truncate {
-        paths: paths.clone(),
-        chunk_bytes: NonZeroU64::new(4096).expect("chunk"),
-        sleep: Duration::from_millis(100),
-        fsync: false,
-    };
+    let spec = of(
+        Truncate {
+            chunk_bytes: 4096,
+            sleep: Duration::from_millis(100),
+            fsync: false,
+        },
+        paths.clone(),
+    );
     let deletion = Deletion::start(spec, Clock::start()).expect("starts");
     deletion.stop();
     let outcome = deletion.finish(LONG);
@@ -142,10 +151,7 @@ fn failures_are_counted_and_the_first_is_told() {
     let sub = directory.path().join("sub");
     std::fs::create_dir(&sub).expect("directory");
     paths.insert(0, sub.clone());
-    let outcome = run(DeletionSpec::Unlink {
-        paths,
-        parallel: NonZeroU32::MIN,
-    });
+    let outcome = run(of(Unlink { parallel: 1 }, paths));
     assert_eq!(
         (outcome.progress.errors, outcome.progress.files_done),
         (1, 1)
@@ -156,10 +162,7 @@ fn failures_are_counted_and_the_first_is_told() {
 
 #[test]
 fn a_missing_file_or_none_is_refused() {
-    let unlink = |paths| DeletionSpec::Unlink {
-        paths,
-        parallel: NonZeroU32::MIN,
-    };
+    let unlink = |paths| of(Unlink { parallel: 1 }, paths);
     let clock = Clock::start();
     let error = Deletion::start(unlink(vec!["/nonexistent/f".into()]), clock).expect_err("missing");
     assert!(error.to_string().contains("/nonexistent/f"));
@@ -237,13 +240,13 @@ fn a_program_that_is_not_there_is_an_error_at_once() {
 #[test]
 fn a_discard_of_what_is_no_device_fails_once() {
     let file = tempfile::tempfile().expect("temporary file");
-    let spec = DeletionSpec::Discard {
-        device: Arc::new(file),
+    let mut spec = of(Discard { step_bytes: 4096 }, Vec::new());
+    spec.files.size_bytes = 1 << 20;
+    spec.files.device = Some(Device {
+        file: Arc::new(file),
         path: "no-device".into(),
         start: 0,
-        len: 1 << 20,
-        step_bytes: NonZeroU64::new(4096).expect("step"),
-    };
+    });
     let outcome = run(spec);
     assert_eq!(outcome.progress.errors, 1);
     assert!(outcome.first_error.expect("an error").contains("no-device"));
@@ -251,21 +254,113 @@ fn a_discard_of_what_is_no_device_fails_once() {
 
 #[test]
 fn every_way_is_listed_once_in_a_line() {
-    for (i, method) in METHODS.iter().enumerate() {
+    for (i, how) in HOWS.iter().enumerate() {
         assert!(
-            method.name.bytes().all(|byte| byte.is_ascii_lowercase()),
-            "{method:?}"
+            how.name.bytes().all(|byte| byte.is_ascii_lowercase()),
+            "{how:?}"
         );
-        assert!(method.about.len() > 20 && !method.about.contains('\n'));
-        assert!(
-            METHODS[i + 1..]
-                .iter()
-                .all(|other| other.name != method.name)
-        );
+        assert!(how.about.len() > 10 && !how.about.contains('\n'));
+        assert!(HOWS[i + 1..].iter().all(|other| other.name != how.name));
+        for key in how.keys {
+            assert!(
+                AskedDeletion::KEYS.iter().any(|known| known.name == *key),
+                "{key}"
+            );
+        }
     }
-    let continuous = METHODS.iter().filter(|method| method.continuous);
-    let names: Vec<_> = continuous.map(|method| method.name).collect();
-    assert_eq!(names, ["lsm", "spill"]);
+    let error = AskedDeletion::default().set("how", "rm").unwrap_err();
+    assert!(
+        error.to_string().contains("unlink, truncate, punch"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_method_is_written_as_records_have_had_it() {
+    let sleep = Duration::from_millis(100);
+    let cut = Truncate {
+        chunk_bytes: 4096,
+        sleep,
+        fsync: false,
+    };
+    for (method, json) in [
+        (
+            Method::from(Unlink { parallel: 2 }),
+            r#"{"unlink":{"parallel":2}}"#,
+        ),
+        (
+            cut.into(),
+            r#"{"truncate":{"chunk_bytes":4096,"fsync":false,"sleep_s":0.1}}"#,
+        ),
+        (Fstrim.into(), r#""fstrim""#),
+        (Swap.into(), r#""swap""#),
+        (
+            Program {
+                argv: vec!["rm".into()],
+            }
+            .into(),
+            r#"{"command":{"argv":["rm"]}}"#,
+        ),
+    ] {
+        let json: serde_json::Value = serde_json::from_str(json).unwrap();
+        assert_eq!(serde_json::to_value(&method).unwrap(), json);
+    }
+}
+
+/// The method of some keys, for so many bytes.
+fn asked(settings: &[&str], on_device: bool, size_bytes: u64) -> Option<Method> {
+    let settings: Vec<String> = settings.iter().map(ToString::to_string).collect();
+    let asked = AskedDeletion::of(&settings).expect("settings");
+    asked.method(on_device, size_bytes).expect("a method")
+}
+
+#[test]
+fn a_raw_device_is_discarded_in_larger_steps() {
+    let discard = Discard {
+        step_bytes: 1 << 30,
+    };
+    assert_eq!(asked(&[], true, 1 << 30), Some(discard.into()));
+    assert_eq!(asked(&["how=none"], true, 1 << 30), None);
+}
+
+#[test]
+fn an_lsm_trees_files_fit_into_its_space() {
+    for (size_bytes, levels) in [(1 << 30, 3), (4 << 30, 3), (100 << 20, 7), (64 << 30, 2)] {
+        let levels_set = format!("levels={levels}");
+        let method = asked(
+            &["how=lsm", &levels_set, "write-rate=1M/s"],
+            false,
+            size_bytes,
+        );
+        let file_bytes = method
+            .and_then(|method| method.file_bytes(size_bytes))
+            .expect("files");
+        assert!(
+            file_bytes * (8 + levels) <= size_bytes,
+            "{size_bytes} {levels}"
+        );
+        assert!(file_bytes.is_multiple_of(4096));
+    }
+}
+
+#[test]
+fn a_key_is_idle_where_its_way_does_nothing_with_it() {
+    let idle = |settings: &[&str]| {
+        let settings: Vec<String> = settings.iter().map(ToString::to_string).collect();
+        AskedDeletion::of(&settings).expect("settings").idle()
+    };
+    let need = "how = truncate or punch (--delete)".to_owned();
+    assert_eq!(
+        idle(&["chunk=1M", "size=1G", "parallel=2"]),
+        [("chunk", need)]
+    );
+    let keys = |settings| -> Vec<_> { idle(settings).into_iter().map(|(key, _)| key).collect() };
+    assert_eq!(
+        keys(&["command=rm {}", "files=2", "parallel=2"]),
+        ["parallel"]
+    );
+    assert_eq!(keys(&["how=none", "size=1G", "files=2"]), ["size", "files"]);
+    assert_eq!(keys(&["how=lsm", "files=2", "levels=3"]), ["files"]);
 }
 
 /// Waits until it is so; a test that waits for ever fails.

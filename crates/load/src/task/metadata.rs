@@ -13,7 +13,7 @@ use rustix::io::Errno;
 
 use super::folder::Folder;
 use super::{Kind, Prepared, Stopwatch, Task, TaskSpec};
-use crate::actor::Arrival;
+use record::LoopKind;
 
 /// Create, rename, stat, unlink.
 pub(super) static METADATA: Kind = Kind {
@@ -22,7 +22,7 @@ pub(super) static METADATA: Kind = Kind {
     series: &["metadata"],
     default_block_bytes: 0,
     default_size_bytes: 0,
-    default_arrival: Arrival::Open {
+    default_arrival: LoopKind::Open {
         rate_per_s: 1000.0,
         poisson: false,
         depth: 1,

@@ -13,7 +13,9 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
-use crate::actor::Arrival;
+use record::LoopKind;
+use serde::{Serialize, Serializer};
+
 use crate::error::LoadError;
 
 mod append;
@@ -26,19 +28,32 @@ mod save;
 mod sync;
 
 pub(crate) use crate::actor::Stopwatch;
+pub use overwrite::FSYNC as OVERWRITE_FSYNC;
 
 /// The specification of a task's actor.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct TaskSpec {
     /// The kind of task.
+    #[serde(serialize_with = "name_of")]
     pub kind: &'static Kind,
     /// An existing, empty directory of its own, on the file system under test.
+    #[serde(skip)]
     pub dir: PathBuf,
     /// Bytes written by each operation, 1 to 16 MiB; 0 for a kind whose default is 0.
     pub block_bytes: u32,
     /// Most bytes of each file, of which there is one for each operation in
     /// flight; at least a block. 0 for a kind whose default is 0.
     pub size_bytes: u64,
+}
+
+fn name_of<S: Serializer>(kind: &Kind, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(kind.name)
+}
+
+impl PartialEq for Kind {
+    fn eq(&self, other: &Kind) -> bool {
+        self.name == other.name
+    }
 }
 
 /// A kind of task.
@@ -55,7 +70,7 @@ pub struct Kind {
     /// Most bytes of each file, unless set; 0: the kind takes no size.
     pub default_size_bytes: u64,
     /// When it is done, unless set.
-    pub default_arrival: Arrival,
+    pub default_arrival: LoopKind,
     /// Prepares the task of one thread, `lane` from 0 on, and makes durable what it prepared; each
     /// lane has a seed of its own. Preparation that takes longer than a moment ends with
     /// [`LoadError::Stopped`] once `stop` is set.
@@ -95,7 +110,7 @@ pub(crate) trait Task: Send {
 }
 
 /// A closed loop with one operation in flight: the usual arrival of a program that waits.
-const ONE_AFTER_THE_OTHER: Arrival = Arrival::Closed { depth: 1, batch: 1 };
+const ONE_AFTER_THE_OTHER: LoopKind = LoopKind::Closed { depth: 1 };
 
 const MAX_BLOCK: u32 = 16 << 20;
 const MAX_MEMORY: u64 = 1 << 30;
@@ -104,6 +119,16 @@ const MAX_MEMORY: u64 = 1 << 30;
 const FILE_SYSTEM_BLOCK: u64 = 4096;
 
 impl TaskSpec {
+    /// A task with the defaults of its kind.
+    pub fn of(kind: &'static Kind) -> TaskSpec {
+        TaskSpec {
+            kind,
+            dir: PathBuf::new(),
+            block_bytes: kind.default_block_bytes,
+            size_bytes: kind.default_size_bytes,
+        }
+    }
+
     /// Bytes that its files take at most, with so many operations in flight.
     /// Empty files, of which `metadata` has a thousand for each, count as nothing.
     pub fn space_bytes(&self, depth: u32) -> u64 {

@@ -22,7 +22,7 @@ use crate::error::LoadError;
 use crate::pattern::{Pattern, PatternKind, scramble};
 
 /// Overwrite, then fsync.
-pub(super) static FSYNC: Kind = Kind {
+pub static FSYNC: Kind = Kind {
     name: "overwrite-fsync",
     about: "overwrites a random block of a file and fsyncs it, as a table is changed",
     series: &["overwrite-fsync"],

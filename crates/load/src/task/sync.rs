@@ -14,9 +14,9 @@ use rustix::io::retry_on_intr;
 
 use super::folder::Folder;
 use super::{Kind, Stopwatch, Task};
-use crate::actor::Arrival;
+use record::LoopKind;
 
-const ONCE_A_SECOND: Arrival = Arrival::Open {
+const ONCE_A_SECOND: LoopKind = LoopKind::Open {
     rate_per_s: 1.0,
     poisson: false,
     depth: 1,

@@ -12,7 +12,7 @@ const BLOCK: u32 = 4096;
 const SIZE: u64 = 3 * BLOCK as u64;
 const DEPTH: u32 = 2;
 
-fn spec(kind: &'static Kind, dir: &Path, arrival: Arrival) -> ActorSpec {
+fn spec(kind: &'static Kind, dir: &Path, arrival: LoopKind) -> ActorSpec {
     let only_if_used = |default: u64, value: u64| if default == 0 { 0 } else { value };
     ActorSpec {
         name: "task".into(),
@@ -41,7 +41,7 @@ fn files(dir: &Path) -> BTreeMap<String, u64> {
 }
 
 /// Runs a task until each series has `least` operations; how many each had.
-fn run(kind: &'static Kind, dir: &Path, arrival: Arrival, least: u64) -> Vec<u64> {
+fn run(kind: &'static Kind, dir: &Path, arrival: LoopKind, least: u64) -> Vec<u64> {
     let clock = Clock::start();
     let actor = Actor::start(spec(kind, dir, arrival), clock).expect("starts");
     let mut samplers: Vec<_> = actor.series().iter().map(|one| one.sampler()).collect();
@@ -77,15 +77,12 @@ fn run(kind: &'static Kind, dir: &Path, arrival: Arrival, least: u64) -> Vec<u64
 
 /// Every kind in both loops, two operations in flight.
 fn each_run(mut check: impl FnMut(&'static Kind, &Path, &[u64])) {
-    let open = Arrival::Open {
+    let open = LoopKind::Open {
         rate_per_s: 500.0,
         poisson: true,
         depth: DEPTH,
     };
-    let closed = Arrival::Closed {
-        depth: DEPTH,
-        batch: 1,
-    };
+    let closed = LoopKind::Closed { depth: DEPTH };
     for kind in KINDS {
         for arrival in [closed, open] {
             let dir = tempfile::tempdir().expect("directory");
@@ -124,7 +121,7 @@ fn every_kind_counts_its_operations_in_both_loops_and_keeps_to_its_files() {
 #[test]
 fn a_log_goes_around_and_is_never_cut() {
     let dir = tempfile::tempdir().expect("directory");
-    let alone = Arrival::Closed { depth: 1, batch: 1 };
+    let alone = LoopKind::Closed { depth: 1 };
     let kind = kind("append-fdatasync").expect("a kind");
     assert!(run(kind, dir.path(), alone, 10)[0] >= 10);
     assert_eq!(
@@ -146,7 +143,7 @@ fn what_is_overwritten_was_there_in_full_and_changes() {
     assert_eq!(before.len() as u64, SIZE);
     assert!(before.chunks(16).all(|stretch| stretch != [0; 16]));
     std::fs::remove_file(&path).expect("removes");
-    let alone = Arrival::Closed { depth: 1, batch: 1 };
+    let alone = LoopKind::Closed { depth: 1 };
     run(kind, dir.path(), alone, 30);
     let after = std::fs::read(&path).expect("readable");
     // The seed is the same, so what differs was overwritten.
@@ -161,7 +158,7 @@ fn what_is_overwritten_was_there_in_full_and_changes() {
 fn small_files_are_made_anew_when_somebody_removes_them() {
     let dir = tempfile::tempdir().expect("directory");
     let kind = kind("metadata").expect("a kind");
-    let alone = Arrival::Closed { depth: 1, batch: 1 };
+    let alone = LoopKind::Closed { depth: 1 };
     let clock = Clock::start();
     let actor = Actor::start(spec(kind, dir.path(), alone), clock).expect("starts");
     let one = &actor.series()[0];

@@ -13,10 +13,7 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use linux::presence::RunQueue;
-use load::{
-    Actor, ActorSpec, Arrival, Blocks, Clock, Engine, EngineChoice, LoadError, Op, PatternKind,
-    Region, Sampler, Work,
-};
+use load::{Actor, ActorSpec, Blocks, Clock, Engine, LoadError, LoopKind, Region, Sampler, Work};
 use pace::Canary as Read;
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
@@ -82,7 +79,7 @@ impl Cpu {
     /// Watches the canary's own thread. With several threads of an engine without a queue it
     /// watches none, because any of them may have read.
     fn of(actor: &Actor) -> Cpu {
-        let queue = match actor.crew().threads(0)[..] {
+        let queue = match actor.workers().threads(0)[..] {
             [one] if actor.engine() != Engine::Sync => RunQueue::of_thread(one).ok(),
             _ => None,
         };
@@ -123,18 +120,14 @@ impl Canary {
         let spec = ActorSpec {
             name: "canary".to_owned(),
             work: Work::Blocks(Blocks {
-                op: Op::Read,
-                pattern: PatternKind::Random,
-                block_bytes: BLOCK,
-                engine: EngineChoice::Auto,
                 target: Some(Region {
                     file,
                     start: 0,
                     len,
                 }),
-                direct: true,
+                ..Blocks::READS
             }),
-            arrival: Arrival::Open {
+            arrival: LoopKind::Open {
                 rate_per_s: pacing.reads_per_s.unwrap_or(RATE),
                 poisson: true,
                 depth: DEPTH,

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use linux::mounts::DeviceNumber;
 use linux::tasks::Call;
-use load::roster::Began;
+use load::workers::Began;
 use record::waits::Cause;
 use record::{Part, PhaseName};
 

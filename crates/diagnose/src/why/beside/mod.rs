@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 use linux::SysRoot;
 use linux::mounts::DeviceNumber;
 use linux::tasks::{self, Thread};
-use load::Crew;
-use load::roster::{Member, Roster};
+use load::Workers;
+use load::workers::{NamedWorkers, RunWorkers};
 use record::{RunRecord, Waits};
 use storage::disks::Disks;
 
@@ -59,11 +59,11 @@ struct Found {
 }
 
 impl RunObserver {
-    /// Begins to watch who stands in a run's `roster`, as they begin. `devices`: the kernel names of
+    /// Begins to watch who stands in a run's `workers`, as they begin. `devices`: the kernel names of
     /// the target's devices.
-    pub fn begin(sys: SysRoot, devices: &[String], roster: Roster) -> RunObserver {
+    pub fn begin(sys: SysRoot, devices: &[String], workers: RunWorkers) -> RunObserver {
         let stop = Arc::new(AtomicBool::new(false));
-        let watcher = Watcher::begin(sys, devices, roster);
+        let watcher = Watcher::begin(sys, devices, workers);
         let own = stop.clone();
         let thread = std::thread::Builder::new().name("why".into());
         let started = thread.spawn(move || watcher.watch(&own));
@@ -115,9 +115,9 @@ fn no_thread(why: &str) -> Missing {
 struct Watcher {
     disks: Disks,
     numbers: Vec<(DeviceNumber, String)>,
-    roster: Roster,
+    workers: RunWorkers,
     /// Each with how many of its threads and programs are known.
-    members: Vec<(Member, usize, usize)>,
+    members: Vec<(NamedWorkers, usize, usize)>,
     sampler: Sampler,
     tracer: Option<Tracer>,
     /// Read where there is no tracer.
@@ -136,7 +136,7 @@ struct Watcher {
 }
 
 impl Watcher {
-    fn begin(sys: SysRoot, devices: &[String], roster: Roster) -> Watcher {
+    fn begin(sys: SysRoot, devices: &[String], workers: RunWorkers) -> Watcher {
         let now_s = monotonic_s();
         let disks = Disks::now(&sys);
         let mut numbers: Vec<(DeviceNumber, String)> = devices
@@ -160,7 +160,7 @@ impl Watcher {
             sampler: Sampler::new(sys, subject, disks.clone()),
             disks,
             numbers,
-            roster,
+            workers,
             members: Vec::new(),
             tracer,
             devices,
@@ -214,9 +214,9 @@ impl Watcher {
         let members = &self.members;
         let idle = |thread: Thread| {
             // The number of one that has ended may be used again.
-            let mut latest = members.iter().rev().map(|one| &one.0.crew);
-            let own = latest.find(|crew| crew.has(thread.tid));
-            own.is_some_and(Crew::has_idle_queue)
+            let mut latest = members.iter().rev().map(|one| &one.0.workers);
+            let own = latest.find(|workers| workers.has(thread.tid));
+            own.is_some_and(Workers::has_idle_queue)
         };
         let ended = self.sampler.look_at(&self.threads, monotonic_s(), &idle);
         if !ended.is_empty() {
@@ -238,17 +238,17 @@ impl Watcher {
     /// Adds the threads and programs that have begun since the last time.
     fn add_members(&mut self) {
         let pid = std::process::id();
-        let fresh = self.roster.members(self.members.len());
+        let fresh = self.workers.members(self.members.len());
         self.members
             .extend(fresh.into_iter().map(|one| (one, 0, 0)));
         for (member, threads, programs) in &mut self.members {
-            for tid in member.crew.threads(*threads) {
+            for tid in member.workers.threads(*threads) {
                 *threads += 1;
                 let actor = self.ledger.actor(&member.name);
                 self.ledger.assign(tid, actor);
                 self.threads.push(Thread { pid, tid });
             }
-            for pid in member.crew.programs(*programs) {
+            for pid in member.workers.programs(*programs) {
                 *programs += 1;
                 let actor = self.ledger.actor(&member.name);
                 // What it discards before it is listed is its own, too.
@@ -309,7 +309,7 @@ impl Watcher {
         let discards = discards.collect();
         // The first is the ledger's own.
         let known = self.ledger.phases.len() - 1;
-        self.ledger.begin(self.roster.phases(known));
+        self.ledger.begin(self.workers.phases(known));
         self.ledger.fold(Window {
             sampled,
             own: piece.own,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use linux::SysRoot;
 use load::{
-    ActorSpec, Arrival, Blocks, Clock, EngineChoice, Nanos, Op, PatternKind, Region, Sampler, Work,
+    ActorSpec, Blocks, Clock, Engine, LoopKind, Nanos, Op, PatternKind, Region, Sampler, Work,
 };
 use rustix::fs::{Advice, fadvise};
 
@@ -23,19 +23,19 @@ const BLOCK: u32 = 4096;
 const LOOK: Duration = Duration::from_millis(10);
 
 /// Every way of reading: engine, completions waited for at once, and where the blocks are.
-const WAYS: [(EngineChoice, u32, Cache); 12] = [
-    (EngineChoice::IoUring, 1, Cache::Direct),
-    (EngineChoice::IoUring, DEPTH, Cache::Direct),
-    (EngineChoice::IoPoll, 1, Cache::Direct),
-    (EngineChoice::SqPoll, 1, Cache::Direct),
-    (EngineChoice::Libaio, 1, Cache::Direct),
-    (EngineChoice::Sync, 1, Cache::Direct),
-    (EngineChoice::IoUring, 1, Cache::Cold),
-    (EngineChoice::Libaio, 1, Cache::Cold),
-    (EngineChoice::Sync, 1, Cache::Cold),
-    (EngineChoice::IoUring, 1, Cache::Cached),
-    (EngineChoice::Libaio, 1, Cache::Cached),
-    (EngineChoice::Sync, 1, Cache::Cached),
+const WAYS: [(Engine, u32, Cache); 12] = [
+    (Engine::IoUring, 1, Cache::Direct),
+    (Engine::IoUring, DEPTH, Cache::Direct),
+    (Engine::IoPoll, 1, Cache::Direct),
+    (Engine::SqPoll, 1, Cache::Direct),
+    (Engine::Libaio, 1, Cache::Direct),
+    (Engine::Sync, 1, Cache::Direct),
+    (Engine::IoUring, 1, Cache::Cold),
+    (Engine::Libaio, 1, Cache::Cold),
+    (Engine::Sync, 1, Cache::Cold),
+    (Engine::IoUring, 1, Cache::Cached),
+    (Engine::Libaio, 1, Cache::Cached),
+    (Engine::Sync, 1, Cache::Cached),
 ];
 
 impl Turn<'_> {
@@ -52,7 +52,7 @@ impl Turn<'_> {
         let mut runs = Vec::new();
         for (choice, batch, cache) in WAYS {
             let mut run = EngineRun {
-                engine: name(choice).to_owned(),
+                engine: choice.name().to_owned(),
                 cache,
                 batch,
                 reads_per_s: None,
@@ -90,11 +90,11 @@ impl Turn<'_> {
         &mut self,
         path: &Path,
         len: u64,
-        choice: EngineChoice,
+        choice: Engine,
         run: &mut EngineRun,
         clock: Clock,
     ) -> Result<(), Error> {
-        if choice == EngineChoice::IoPoll
+        if choice == Engine::IoPoll
             && let Some(why) = why_not_polled(self.stage.device())
         {
             return Err(Error::Failed(why));
@@ -156,17 +156,15 @@ impl Turn<'_> {
     }
 }
 
-fn spec(file: File, len: u64, choice: EngineChoice, run: &EngineRun) -> ActorSpec {
+fn spec(file: File, len: u64, choice: Engine, run: &EngineRun) -> ActorSpec {
     ActorSpec {
         name: "reader".to_owned(),
         work: Work::Blocks(Blocks {
-            op: Op::Read,
             // A cold read asks for each block once.
             pattern: match run.cache {
                 Cache::Cold => PatternKind::Sequential,
                 Cache::Direct | Cache::Cached => PatternKind::Random,
             },
-            block_bytes: BLOCK,
             engine: choice,
             target: Some(Region {
                 file: Arc::new(file),
@@ -174,24 +172,12 @@ fn spec(file: File, len: u64, choice: EngineChoice, run: &EngineRun) -> ActorSpe
                 len,
             }),
             direct: run.cache == Cache::Direct,
-        }),
-        arrival: Arrival::Closed {
-            depth: DEPTH,
             batch: run.batch,
-        },
+            ..Blocks::READS
+        }),
+        arrival: LoopKind::Closed { depth: DEPTH },
         seed: 1,
     }
-}
-
-fn name(choice: EngineChoice) -> &'static str {
-    match choice {
-        EngineChoice::IoPoll => load::Engine::IoPoll,
-        EngineChoice::SqPoll => load::Engine::SqPoll,
-        EngineChoice::Libaio => load::Engine::Libaio,
-        EngineChoice::Sync => load::Engine::Sync,
-        _ => load::Engine::IoUring,
-    }
-    .as_str()
 }
 
 /// Why the device can't be polled for completions; `None` if it can.

@@ -4,9 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use load::{
-    ActorSpec, Arrival, Blocks, Clock, EngineChoice, Op, PatternKind, Region, Sampler, Work,
-};
+use load::{ActorSpec, Blocks, Clock, Engine, LoopKind, Op, Region, Sampler, Work};
 
 use super::Turn;
 use super::job::Running;
@@ -16,7 +14,6 @@ use crate::suite::step::Step;
 
 /// Threads that dirty pages.
 const THREADS: u32 = 4;
-const BLOCK: u32 = 4096;
 /// Length of the intervals that lumpiness compares, as of a record.
 const INTERVAL: Duration = Duration::from_millis(100);
 /// A deletion whose syncs take longer is left alone.
@@ -33,16 +30,14 @@ impl Turn<'_> {
         let victim = self.job_file("victim", self.plan.cell_bytes())?;
         let job = self.job_file("pages", len)?;
         let engine = match step {
-            Step::MsyncWriteback => EngineChoice::MmapSync,
-            _ => EngineChoice::Mmap,
+            Step::MsyncWriteback => Engine::MmapSync,
+            _ => Engine::Mmap,
         };
         let file = load::target::open(&job.0, Op::Write, false).map_err(Error::failed)?;
         let spec = ActorSpec {
             name: "pages".to_owned(),
             work: Work::Blocks(Blocks {
                 op: Op::Write,
-                pattern: PatternKind::Random,
-                block_bytes: BLOCK,
                 engine,
                 target: Some(Region {
                     file: Arc::new(file),
@@ -50,11 +45,9 @@ impl Turn<'_> {
                     len,
                 }),
                 direct: false,
+                ..Blocks::READS
             }),
-            arrival: Arrival::Closed {
-                depth: THREADS,
-                batch: 1,
-            },
+            arrival: LoopKind::Closed { depth: THREADS },
             seed: u64::from(self.now.round),
         };
         let clock = Clock::start();

@@ -14,7 +14,7 @@ fn hanging() -> (Arc<File>, File) {
     (Arc::new(File::from(read)), File::from(write))
 }
 
-const OPEN: Arrival = Arrival::Open {
+const OPEN: LoopKind = LoopKind::Open {
     rate_per_s: 1_000.0,
     poisson: false,
     depth: 8,
@@ -22,10 +22,10 @@ const OPEN: Arrival = Arrival::Open {
 
 /// A pipe's read blocks libaio inside of `io_submit`, and a thread in `pread`;
 /// io_uring takes it and goes on.
-const ENGINES: [EngineChoice; 2] = [EngineChoice::IoUring, EngineChoice::Libaio];
+const ENGINES: [Engine; 2] = [Engine::IoUring, Engine::Libaio];
 
-fn can(engine: EngineChoice) -> bool {
-    engine == EngineChoice::Libaio || has_io_uring()
+fn can(engine: Engine) -> bool {
+    engine == Engine::Libaio || has_io_uring()
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn a_hung_device_is_seen_while_it_hangs_and_given_up_at_the_end() {
         let mut sampler = only(&actor).sampler();
         // A loop that is blocked in submission can't take what falls due.
         let taken = match (engine, arrival.is_open()) {
-            (EngineChoice::Libaio, true) => 1,
+            (Engine::Libaio, true) => 1,
             _ => 8,
         };
         assert!(soon(|| only(&actor).meter.in_flight().0 >= taken));
@@ -75,7 +75,7 @@ fn what_hung_is_counted_once_it_comes_back() {
         }
         let clock = Clock::start();
         let (read, mut write) = hanging();
-        let one = Arrival::Closed { depth: 1, batch: 1 };
+        let one = LoopKind::Closed { depth: 1 };
         let actor = Actor::start(spec(engine, one, read, 4096), clock).expect("starts");
         let mut sampler = only(&actor).sampler();
         assert!(soon(|| only(&actor).meter.in_flight().0 == 1));
@@ -94,7 +94,7 @@ fn what_hung_is_counted_once_it_comes_back() {
 fn a_blocked_submission_counts_from_the_intended_start() {
     let clock = Clock::start();
     let (read, mut write) = hanging();
-    let actor = Actor::start(spec(EngineChoice::Libaio, OPEN, read, 4096), clock).expect("starts");
+    let actor = Actor::start(spec(Engine::Libaio, OPEN, read, 4096), clock).expect("starts");
     let mut sampler = only(&actor).sampler();
     let begin = clock.now();
     assert!(soon(
@@ -127,10 +127,10 @@ fn a_blocked_submission_counts_from_the_intended_start() {
 fn a_blocked_submission_delays_no_other_actor() {
     let clock = Clock::start();
     let (read, _write) = hanging();
-    let hung = Actor::start(spec(EngineChoice::Libaio, CLOSED, read, 4096), clock).expect("starts");
+    let hung = Actor::start(spec(Engine::Libaio, CLOSED, read, 4096), clock).expect("starts");
     assert!(soon(|| only(&hung).meter.in_flight().0 == 8));
     let len = 64 * u64::from(BLOCK);
-    for engine in [EngineChoice::Auto, EngineChoice::Libaio, EngineChoice::Sync] {
+    for engine in [Engine::Auto, Engine::Libaio, Engine::Sync] {
         let file = file_of(len as usize);
         let going = Actor::start(spec(engine, CLOSED, file, len), clock).expect("starts");
         let mut sampler = only(&going).sampler();
@@ -151,7 +151,7 @@ fn what_a_mix_never_issued_is_shared_out_to_its_series() {
     let clock = Clock::start();
     let (read, _write) = hanging();
     // Writes fail at once, at the pipe's reading end; the first read hangs for good.
-    let spec = but(spec(EngineChoice::Libaio, OPEN, read, 4096), |b| {
+    let spec = but(spec(Engine::Libaio, OPEN, read, 4096), |b| {
         b.op = Op::Mixed { read_percent: 75 };
     });
     let actor = Actor::start(spec, clock).expect("starts");

@@ -7,7 +7,7 @@ use super::*;
 const BLOCKS: u64 = 16;
 const LEN: u64 = BLOCKS * BLOCK as u64;
 
-fn writer(engine: EngineChoice, arrival: Arrival, file: Arc<File>) -> ActorSpec {
+fn writer(engine: Engine, arrival: LoopKind, file: Arc<File>) -> ActorSpec {
     but(spec(engine, arrival, file, LEN), |blocks| {
         blocks.op = Op::Write
     })
@@ -16,12 +16,12 @@ fn writer(engine: EngineChoice, arrival: Arrival, file: Arc<File>) -> ActorSpec 
 #[test]
 fn mapped_writes_reach_the_file_in_both_loops_and_orders() {
     let clock = Clock::start();
-    let open = Arrival::Open {
+    let open = LoopKind::Open {
         rate_per_s: 2_000.0,
         poisson: true,
         depth: 2,
     };
-    for engine in [EngineChoice::Mmap, EngineChoice::MmapSync] {
+    for engine in [Engine::Mmap, Engine::MmapSync] {
         for (arrival, pattern) in [
             (CLOSED, PatternKind::Sequential),
             (open, PatternKind::Random),
@@ -58,7 +58,7 @@ fn mapped_writes_reach_the_file_in_both_loops_and_orders() {
 fn a_mapped_file_that_is_cut_gives_errors_and_the_process_lives() {
     let clock = Clock::start();
     let file = file_of(LEN as usize);
-    let actor = Actor::start(writer(EngineChoice::Mmap, CLOSED, file.clone()), clock);
+    let actor = Actor::start(writer(Engine::Mmap, CLOSED, file.clone()), clock);
     let actor = actor.expect("starts");
     let mut sampler = only(&actor).sampler();
     assert!(soon(|| sampler.sample(clock.now()).interval.ops > 0));
@@ -72,11 +72,11 @@ fn a_mapped_file_that_is_cut_gives_errors_and_the_process_lives() {
 #[test]
 fn the_engine_mmap_refuses_what_it_cannot_do() {
     let file = file_of(LEN as usize);
-    let reader = spec(EngineChoice::Mmap, CLOSED, file.clone(), LEN);
-    let direct = but(writer(EngineChoice::Mmap, CLOSED, file.clone()), |blocks| {
+    let reader = spec(Engine::Mmap, CLOSED, file.clone(), LEN);
+    let direct = but(writer(Engine::Mmap, CLOSED, file.clone()), |blocks| {
         blocks.direct = true;
     });
-    let odd = but(writer(EngineChoice::Mmap, CLOSED, file), |blocks| {
+    let odd = but(writer(Engine::Mmap, CLOSED, file), |blocks| {
         let region = blocks.target.as_mut().expect("a region");
         (region.start, region.len) = (512, 8192);
         blocks.block_bytes = 512;

@@ -5,8 +5,6 @@ use std::io::Write as _;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::Instant;
 
-use record::LoopKind;
-
 use super::*;
 use crate::meter::IoFailure;
 use crate::pattern::PatternKind;
@@ -24,13 +22,10 @@ fn file_of(len: usize) -> Arc<File> {
     Arc::new(file)
 }
 
-fn spec(engine: EngineChoice, arrival: Arrival, file: Arc<File>, len: u64) -> ActorSpec {
+fn spec(engine: Engine, arrival: LoopKind, file: Arc<File>, len: u64) -> ActorSpec {
     ActorSpec {
         name: "reader".into(),
         work: Work::Blocks(Blocks {
-            op: Op::Read,
-            pattern: PatternKind::Random,
-            block_bytes: BLOCK,
             engine,
             target: Some(Region {
                 file,
@@ -38,6 +33,7 @@ fn spec(engine: EngineChoice, arrival: Arrival, file: Arc<File>, len: u64) -> Ac
                 len,
             }),
             direct: false,
+            ..Blocks::READS
         }),
         arrival,
         seed: 1,
@@ -53,7 +49,7 @@ fn but(mut spec: ActorSpec, change: impl FnOnce(&mut Blocks)) -> ActorSpec {
     spec
 }
 
-fn nop(arrival: Arrival, engine: EngineChoice) -> ActorSpec {
+fn nop(arrival: LoopKind, engine: Engine) -> ActorSpec {
     but(spec(engine, arrival, file_of(1), 1), |blocks| {
         blocks.op = Op::Nop;
         blocks.target = None;
@@ -68,10 +64,10 @@ fn only(actor: &Actor) -> &Series {
     series
 }
 
-const CLOSED: Arrival = Arrival::Closed { depth: 8, batch: 1 };
+const CLOSED: LoopKind = LoopKind::Closed { depth: 8 };
 
 fn has_io_uring() -> bool {
-    let spec = nop(CLOSED, EngineChoice::Null);
+    let spec = nop(CLOSED, Engine::Null);
     match Actor::start(spec, Clock::start()) {
         Ok(_) => true,
         Err(error) => {
@@ -113,12 +109,12 @@ fn soon(mut condition: impl FnMut() -> bool) -> bool {
 #[test]
 fn every_engine_reads_in_both_loops() {
     let clock = Clock::start();
-    let open = Arrival::Open {
+    let open = LoopKind::Open {
         rate_per_s: 2_000.0,
         poisson: true,
         depth: 8,
     };
-    for engine in [EngineChoice::Auto, EngineChoice::Libaio, EngineChoice::Sync] {
+    for engine in [Engine::Auto, Engine::Libaio, Engine::Sync] {
         for arrival in [CLOSED, open] {
             let file = file_of(64 * BLOCK as usize);
             let actor = Actor::start(spec(engine, arrival, file, 64 * u64::from(BLOCK)), clock)
@@ -144,12 +140,12 @@ fn every_engine_reads_in_both_loops() {
 fn the_record_is_told_the_engine_really_used() {
     let clock = Clock::start();
     let file = file_of(BLOCK as usize);
-    let actor = Actor::start(spec(EngineChoice::Sync, CLOSED, file, 4096), clock).expect("starts");
+    let actor = Actor::start(spec(Engine::Sync, CLOSED, file, 4096), clock).expect("starts");
     assert_eq!(actor.engine(), Engine::Sync);
     assert_eq!(only(&actor).info.engine, "sync");
     assert_eq!(only(&actor).info.op, "read");
     assert_eq!(only(&actor).info.pattern.as_deref(), Some("random"));
-    let actor = Actor::start(nop(CLOSED, EngineChoice::Sync), clock).expect("starts");
+    let actor = Actor::start(nop(CLOSED, Engine::Sync), clock).expect("starts");
     assert_eq!(
         (
             only(&actor).info.block_bytes,
@@ -165,8 +161,8 @@ fn nops_are_counted_by_the_null_engine() {
         return;
     }
     let clock = Clock::start();
-    let batch = Arrival::Closed { depth: 8, batch: 8 };
-    let actor = Actor::start(nop(batch, EngineChoice::Null), clock).expect("starts");
+    let batch = but(nop(CLOSED, Engine::Null), |blocks| blocks.batch = 8);
+    let actor = Actor::start(batch, clock).expect("starts");
     assert_eq!(actor.engine(), Engine::Null);
     let mut sampler = only(&actor).sampler();
     assert!(soon(|| sampler.sample(clock.now()).interval.ops > 1_000));
@@ -184,7 +180,7 @@ fn polling_engines_read_or_name_what_the_device_lacks() {
     let clock = Clock::start();
     let file = || file_of(64 * BLOCK as usize);
     let len = 64 * u64::from(BLOCK);
-    let actor = Actor::start(spec(EngineChoice::SqPoll, CLOSED, file(), len), clock);
+    let actor = Actor::start(spec(Engine::SqPoll, CLOSED, file(), len), clock);
     let actor = actor.expect("starts");
     assert_eq!(only(&actor).info.engine, "io_uring-sqpoll");
     let mut sampler = only(&actor).sampler();
@@ -195,11 +191,11 @@ fn polling_engines_read_or_name_what_the_device_lacks() {
     }));
     assert_eq!(only(&actor).meter.errors(), 0);
     assert_ended(actor);
-    let buffered = spec(EngineChoice::IoPoll, CLOSED, file(), len);
+    let buffered = spec(Engine::IoPoll, CLOSED, file(), len);
     let refused = Actor::start(buffered, clock).expect_err("buffered");
     assert!(refused.to_string().contains("direct"), "{refused}");
     // A file that was opened otherwise can't be polled.
-    let polled = but(spec(EngineChoice::IoPoll, CLOSED, file(), len), |blocks| {
+    let polled = but(spec(Engine::IoPoll, CLOSED, file(), len), |blocks| {
         blocks.direct = true;
     });
     let actor = Actor::start(polled, clock).expect("starts");
@@ -212,7 +208,7 @@ fn polling_engines_read_or_name_what_the_device_lacks() {
 #[test]
 fn a_file_cut_by_somebody_else_gives_errors_and_no_spin() {
     let clock = Clock::start();
-    for engine in [EngineChoice::Auto, EngineChoice::Libaio, EngineChoice::Sync] {
+    for engine in [Engine::Auto, Engine::Libaio, Engine::Sync] {
         let file = file_of(8 * BLOCK as usize);
         file.set_len(100).expect("truncate");
         let len = 8 * u64::from(BLOCK);
@@ -239,7 +235,7 @@ fn a_closed_descriptor_is_an_os_error() {
     path.as_file().set_len(8192).expect("truncate");
     let file = Arc::new(File::open(path.path()).expect("open"));
     assert!(file.as_raw_fd() >= 0);
-    for engine in [EngineChoice::Auto, EngineChoice::Libaio, EngineChoice::Sync] {
+    for engine in [Engine::Auto, Engine::Libaio, Engine::Sync] {
         let read = spec(engine, CLOSED, file.clone(), 8192);
         let write = but(read, |blocks| blocks.op = Op::Write);
         let actor = Actor::start(write, clock).expect("starts");
@@ -251,17 +247,14 @@ fn a_closed_descriptor_is_an_os_error() {
 
 #[test]
 fn nonsense_is_refused_in_words() {
-    let good = || spec(EngineChoice::Sync, CLOSED, file_of(8192), 8192);
+    let good = || spec(Engine::Sync, CLOSED, file_of(8192), 8192);
     let zero_depth = ActorSpec {
-        arrival: Arrival::Closed { depth: 0, batch: 1 },
+        arrival: LoopKind::Closed { depth: 0 },
         ..good()
     };
-    let big_batch = ActorSpec {
-        arrival: Arrival::Closed { depth: 2, batch: 3 },
-        ..good()
-    };
+    let big_batch = but(good(), |blocks| blocks.batch = 9);
     let no_rate = ActorSpec {
-        arrival: Arrival::Open {
+        arrival: LoopKind::Open {
             rate_per_s: f64::NAN,
             poisson: false,
             depth: 1,
@@ -272,12 +265,12 @@ fn nonsense_is_refused_in_words() {
         blocks.block_bytes = 1000;
         blocks.direct = true;
     });
-    let null_read = but(good(), |blocks| blocks.engine = EngineChoice::Null);
+    let null_read = but(good(), |blocks| blocks.engine = Engine::Null);
     let no_file = but(good(), |blocks| blocks.target = None);
     let too_small = but(good(), |blocks| blocks.block_bytes = 16384);
     for (bad, word) in [
         (zero_depth, "depth 0"),
-        (big_batch, "batch 3"),
+        (big_batch, "batch 9"),
         (no_rate, "rate NaN"),
         (odd_block, "multiple of 512"),
         (null_read, "nop"),

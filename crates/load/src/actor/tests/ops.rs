@@ -4,19 +4,20 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 
 use super::*;
 
-const ENGINES: [EngineChoice; 3] = [
-    EngineChoice::IoUring,
-    EngineChoice::Libaio,
-    EngineChoice::Sync,
-];
+const ENGINES: [Engine; 3] = [Engine::IoUring, Engine::Libaio, Engine::Sync];
 
-const OPEN: Arrival = Arrival::Open {
+const OPEN: LoopKind = LoopKind::Open {
     rate_per_s: 4_000.0,
     poisson: false,
     depth: 8,
 };
 
-const BATCHED: Arrival = Arrival::Closed { depth: 8, batch: 4 };
+/// A loop, and how many of its operations are submitted at once.
+type Way = (LoopKind, u32);
+
+fn specified(engine: Engine, (arrival, batch): Way, file: Arc<File>, len: u64) -> ActorSpec {
+    but(spec(engine, arrival, file, len), |b| b.batch = batch)
+}
 
 const BLOCKS: u64 = 64;
 const LEN: u64 = BLOCKS * BLOCK as u64;
@@ -75,9 +76,9 @@ fn blocks_of(file: &File) -> Vec<Vec<u8>> {
     bytes.chunks(BLOCK as usize).map(<[u8]>::to_vec).collect()
 }
 
-fn each_way(mut each: impl FnMut(EngineChoice, Arrival, bool)) {
+fn each_way(mut each: impl FnMut(Engine, Way, bool)) {
     for engine in ENGINES {
-        for arrival in [CLOSED, BATCHED, OPEN] {
+        for arrival in [(CLOSED, 1), (CLOSED, 4), (OPEN, 1)] {
             for direct in [false, true] {
                 each(engine, arrival, direct);
             }
@@ -92,7 +93,7 @@ fn reads_leave_the_file_alone() {
         let Some((named, file)) = opened(Op::Read, direct, &content) else {
             return;
         };
-        let spec = but(spec(engine, arrival, file, LEN), |b| b.direct = direct);
+        let spec = but(specified(engine, arrival, file, LEN), |b| b.direct = direct);
         if let Some(ops) = work(spec, 300) {
             assert_eq!(ops.len(), 1);
         }
@@ -106,7 +107,7 @@ fn writes_leave_no_two_blocks_alike_and_the_length_alone() {
         let Some((named, file)) = opened(Op::Write, direct, &vec![7; LEN as usize]) else {
             return;
         };
-        let spec = but(spec(engine, arrival, file, LEN), |b| {
+        let spec = but(specified(engine, arrival, file, LEN), |b| {
             b.op = Op::Write;
             b.pattern = PatternKind::Sequential;
             b.direct = direct;
@@ -131,7 +132,7 @@ fn appends_fill_an_empty_file_from_its_start_and_never_beyond_the_length() {
             let Some((named, file)) = opened(Op::Append, direct, &[]) else {
                 return;
             };
-            let spec = but(spec(engine, arrival, file, len), |b| {
+            let spec = but(specified(engine, arrival, file, len), |b| {
                 b.op = Op::Append;
                 // It makes no difference.
                 b.pattern = PatternKind::Random;
@@ -155,7 +156,7 @@ fn a_mix_has_a_series_each_for_reads_and_writes_in_its_ratio() {
         let Some((named, file)) = opened(op, direct, &content) else {
             return;
         };
-        let spec = but(spec(engine, arrival, file, LEN), |b| {
+        let spec = but(specified(engine, arrival, file, LEN), |b| {
             b.op = op;
             b.direct = direct;
         });
@@ -176,10 +177,10 @@ fn a_mix_has_a_series_each_for_reads_and_writes_in_its_ratio() {
 #[test]
 fn series_are_told_before_and_after_the_start_alike() {
     let file = file_of(LEN as usize);
-    let mixed = but(spec(EngineChoice::Sync, OPEN, file, LEN), |b| {
+    let mixed = but(spec(Engine::Sync, OPEN, file, LEN), |b| {
         b.op = Op::Mixed { read_percent: 75 };
     });
-    let told = mixed.series(Engine::Sync);
+    let told = mixed.series();
     let names: Vec<_> = told
         .iter()
         .map(|i| (i.name.as_str(), i.op.as_str()))
@@ -197,10 +198,10 @@ fn series_are_told_before_and_after_the_start_alike() {
     let started: Vec<_> = actor.series().iter().map(|s| s.info.clone()).collect();
     assert_eq!(started, told);
 
-    let append = but(spec(EngineChoice::Auto, CLOSED, file_of(1), LEN), |b| {
+    let append = but(spec(Engine::Libaio, CLOSED, file_of(1), LEN), |b| {
         b.op = Op::Append;
     });
-    let [told] = &append.series(Engine::Libaio)[..] else {
+    let [told] = &append.series()[..] else {
         panic!("one series")
     };
     let words = (&told.name[..], &told.op[..], &told.engine[..]);
@@ -210,7 +211,7 @@ fn series_are_told_before_and_after_the_start_alike() {
 
 #[test]
 fn libaio_by_name_on_a_buffered_file_says_what_that_means() {
-    let buffered = spec(EngineChoice::Libaio, CLOSED, file_of(LEN as usize), LEN);
+    let buffered = spec(Engine::Libaio, CLOSED, file_of(LEN as usize), LEN);
     let Work::Blocks(blocks) = &buffered.work else {
         panic!("not blocks")
     };
@@ -223,7 +224,7 @@ fn libaio_by_name_on_a_buffered_file_says_what_that_means() {
 
 #[test]
 fn mixes_and_engines_that_make_no_sense_are_refused_in_words() {
-    let good = || spec(EngineChoice::Sync, CLOSED, file_of(8192), 8192);
+    let good = || spec(Engine::Sync, CLOSED, file_of(8192), 8192);
     let mixed = |read_percent| but(good(), |b| b.op = Op::Mixed { read_percent });
     let nop = |engine| {
         but(good(), |b| {
@@ -235,7 +236,7 @@ fn mixes_and_engines_that_make_no_sense_are_refused_in_words() {
         (mixed(0), "choose the operation write"),
         (mixed(100), "choose the operation read"),
         (mixed(101), "1 to 99 %"),
-        (nop(EngineChoice::Libaio), "null or sync"),
+        (nop(Engine::Libaio), "null or sync"),
         (but(good(), |b| b.target = None), "no file"),
     ] {
         let error = Actor::start(bad, Clock::start()).expect_err(word);
@@ -244,5 +245,5 @@ fn mixes_and_engines_that_make_no_sense_are_refused_in_words() {
         assert!(text.contains(word), "{text}");
     }
     assert!(mixed(1).check().is_ok() && mixed(99).check().is_ok());
-    assert!(nop(EngineChoice::Sync).check().is_ok());
+    assert!(nop(Engine::Sync).check().is_ok());
 }

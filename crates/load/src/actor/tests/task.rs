@@ -82,7 +82,7 @@ static REFUSED: Kind = kind(&["refused"], |spec, lane, _, _| {
     })
 });
 
-fn task(kind: &'static Kind, arrival: Arrival) -> ActorSpec {
+fn task(kind: &'static Kind, arrival: LoopKind) -> ActorSpec {
     ActorSpec {
         name: "syncer".into(),
         work: Work::Task(TaskSpec {
@@ -96,7 +96,7 @@ fn task(kind: &'static Kind, arrival: Arrival) -> ActorSpec {
     }
 }
 
-const ONE: Arrival = Arrival::Closed { depth: 1, batch: 1 };
+const ONE: LoopKind = LoopKind::Closed { depth: 1 };
 
 #[test]
 fn each_part_is_a_series_with_its_own_latencies() {
@@ -108,8 +108,7 @@ fn each_part_is_a_series_with_its_own_latencies() {
     assert_eq!(names, ["syncer-first", "syncer-again"]);
     assert_eq!(infos[1].op, "again");
     assert_eq!((&infos[1].engine[..], infos[1].block_bytes), ("sync", 4096));
-    // Threads of its own, whatever engine was chosen for the others.
-    assert_eq!(task(&TWO_PARTS, CLOSED).series(Engine::IoUring), infos);
+    assert_eq!(task(&TWO_PARTS, CLOSED).series(), infos);
     let mut samplers: Vec<_> = actor.series().iter().map(Series::sampler).collect();
     let (mut ops, mut slowest, mut fastest) = ([0; 2], 0.0f64, f64::MAX);
     assert!(soon(|| {
@@ -133,7 +132,7 @@ fn each_part_is_a_series_with_its_own_latencies() {
 fn in_an_open_loop_the_first_part_counts_from_when_it_was_due() {
     let clock = Clock::start();
     // Each takes 5 ms, and one is due every millisecond.
-    let arrival = Arrival::Open {
+    let arrival = LoopKind::Open {
         rate_per_s: 1_000.0,
         poisson: false,
         depth: 1,

@@ -17,10 +17,13 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
+use serde::Serialize;
+use units::MIB;
 
 use super::progress::Progress;
+use super::spec::{Files, How, Way, seconds};
 use super::workshop::{self, Workshop};
-use super::{Method, refuse, spawn};
+use super::{refuse, spawn};
 use crate::clock::Clock;
 use crate::error::LoadError;
 
@@ -32,49 +35,90 @@ use bucket::Bucket;
 use shape::Shape;
 use tree::{Step, Table, Tree};
 
-pub(super) static METHOD: Method = Method {
+pub(super) static HOW: How = How {
     name: "lsm",
-    about: "flush and compact an LSM tree of several levels at a limited rate, as RocksDB does",
-    continuous: true,
+    about: "write and drop files as an LSM tree's compactions do, for a time",
+    keys: &[
+        "size",
+        "no-sync",
+        "levels",
+        "file-size",
+        "write-rate",
+        "for",
+    ],
+    of: |asked, size_bytes| {
+        let levels = asked.levels();
+        let file_bytes = asked.file_bytes;
+        Ok(Lsm {
+            levels,
+            file_bytes: file_bytes.unwrap_or_else(|| file_for(size_bytes, levels)),
+            rate_bytes_per_s: asked.write_rate_bytes_per_s(),
+            run_for: asked.run_for(),
+        }
+        .into())
+    },
+    has_folder: true,
+    has_files: false,
+    ..How::FILES
 };
 
-/// How it is done.
-#[derive(Debug, Clone)]
-pub(super) struct Way {
-    pub(super) dir: PathBuf,
-    pub(super) levels: u32,
-    pub(super) file_bytes: u64,
-    pub(super) rate_bytes_per_s: u64,
-    pub(super) space_bytes: u64,
-    pub(super) run_for: Duration,
-    pub(super) seed: u64,
+/// An LSM tree's flushes and compactions: files, named `NUMBER.sst`, are written and dropped at a
+/// rate, over several levels. They never take more than the deletion's size, the outputs of a
+/// compaction that is under way included.
+///
+/// After `run_for` its live files stay, as a database's would: dropping
+/// the whole tree at once is no part of compaction. When it is stopped
+/// before, it removes them.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Lsm {
+    /// Levels of the tree, 2 to 7. The one with the new files, level 0, is among them.
+    pub levels: u32,
+    /// Bytes of each file; a multiple of 4096.
+    pub file_bytes: u64,
+    /// Bytes written per second, flushes and compactions together.
+    pub rate_bytes_per_s: u64,
+    /// For how long.
+    #[serde(serialize_with = "seconds", rename = "run_for_s")]
+    pub run_for: Duration,
+}
+
+/// The size of RocksDB's tables by default, or less where the tree has little room.
+fn file_for(size_bytes: u64, levels: u32) -> u64 {
+    let room_for = 3 * u64::from(8 + levels);
+    (size_bytes / room_for / MIB * MIB).clamp(MIB, 64 * MIB)
 }
 
 /// Space is counted in whole blocks, so files are made of them.
 const BLOCK: u64 = 4096;
 
-pub(super) fn start(way: Way, clock: Clock) -> Result<Arc<Progress>, LoadError> {
-    let shape = shape_of(way.levels, way.file_bytes, way.space_bytes)?;
-    let progress = Progress::new(clock, 1, 0, 0);
-    spawn(&progress, move |progress, call| {
-        let shop = Workshop::new(progress, call, way.run_for, way.seed);
-        Database::new(&way, shape, shop).live();
-    })?;
-    Ok(progress)
-}
-
-pub(super) fn check(
-    levels: u32,
-    file_bytes: u64,
-    rate_bytes_per_s: u64,
-    space_bytes: u64,
-) -> Result<(), LoadError> {
-    if rate_bytes_per_s == 0 {
-        return Err(refuse(
-            "at 0 bytes per second nothing is written: give a rate",
-        ));
+impl Way for Lsm {
+    fn run_for(&self) -> Option<Duration> {
+        Some(self.run_for)
     }
-    shape_of(levels, file_bytes, space_bytes).map(drop)
+
+    fn file_bytes(&self, _: u64) -> Option<u64> {
+        Some(self.file_bytes)
+    }
+
+    fn check(&self, files: &Files) -> Result<(), LoadError> {
+        workshop::check(self.file_bytes, self.run_for)?;
+        if self.rate_bytes_per_s == 0 {
+            return Err(refuse(
+                "at 0 bytes per second nothing is written: give a rate",
+            ));
+        }
+        shape_of(self.levels, self.file_bytes, files.size_bytes).map(drop)
+    }
+
+    fn start(self, files: Files, clock: Clock) -> Result<Arc<Progress>, LoadError> {
+        let shape = shape_of(self.levels, self.file_bytes, files.size_bytes)?;
+        let progress = Progress::new(clock, 1, 0, 0);
+        spawn(&progress, move |progress, call| {
+            let shop = Workshop::new(progress, call, self.run_for, files.seed);
+            Database::new(&self, &files.folder, shape, shop).live();
+        })?;
+        Ok(progress)
+    }
 }
 
 /// How many files each level may hold.
@@ -102,7 +146,8 @@ fn shape_of(levels: u32, file_bytes: u64, space_bytes: u64) -> Result<Shape, Loa
 }
 
 struct Database<'a> {
-    way: &'a Way,
+    way: &'a Lsm,
+    dir: &'a Path,
     shop: Workshop<'a>,
     tree: Tree,
     bucket: Bucket,
@@ -113,9 +158,10 @@ struct Database<'a> {
 }
 
 impl<'a> Database<'a> {
-    fn new(way: &'a Way, shape: Shape, shop: Workshop<'a>) -> Database<'a> {
+    fn new(way: &'a Lsm, dir: &'a Path, shape: Shape, shop: Workshop<'a>) -> Database<'a> {
         Database {
             way,
+            dir,
             shop,
             tree: Tree::new(shape),
             bucket: Bucket::new(way.rate_bytes_per_s),
@@ -161,7 +207,7 @@ impl<'a> Database<'a> {
             };
             outputs.push(table);
         }
-        let dir = &self.way.dir;
+        let dir = self.dir;
         let synced = self.shop.call(|| File::open(dir)?.sync_all());
         if let Err(error) = synced {
             self.shop.failed(dir, "sync it", &error);
@@ -172,7 +218,7 @@ impl<'a> Database<'a> {
     fn make(&mut self) -> Option<Table> {
         let number = self.number;
         self.number += 1;
-        let path = path_of(&self.way.dir, number);
+        let path = path_of(self.dir, number);
         let len = self.way.file_bytes;
         let (bucket, began) = (&mut self.bucket, self.began);
         let bytes = self.shop.make(&path, |shop, file| {
@@ -192,7 +238,7 @@ impl<'a> Database<'a> {
     }
 
     fn remove(&self, table: &Table) {
-        let path = path_of(&self.way.dir, table.number);
+        let path = path_of(self.dir, table.number);
         self.shop.remove(&path, table.bytes);
     }
 }

@@ -15,14 +15,19 @@ struct Asked {
 }
 
 fn lsm(dir: &Path, asked: Asked) -> DeletionSpec {
-    DeletionSpec::Lsm {
-        dir: dir.to_owned(),
-        levels: 3,
-        file_bytes: FILE,
-        rate_bytes_per_s: asked.rate_bytes_per_s,
-        space_bytes: asked.space_bytes,
-        run_for: asked.run_for,
-        seed: 1,
+    DeletionSpec {
+        method: Method::Lsm(Lsm {
+            levels: 3,
+            file_bytes: FILE,
+            rate_bytes_per_s: asked.rate_bytes_per_s,
+            run_for: asked.run_for,
+        }),
+        files: Files {
+            folder: dir.to_owned(),
+            size_bytes: asked.space_bytes,
+            seed: 1,
+            ..Files::default()
+        },
     }
 }
 
@@ -85,7 +90,7 @@ fn a_stop_leaves_nothing() {
             run_for: Duration::MAX,
         },
     );
-    assert!(spec.is_continuous());
+    assert!(spec.method.is_continuous());
     let deletion = Deletion::start(spec, Clock::start()).expect("starts");
     wait_until(|| deletion.progress().files_done > 8);
     assert!(names(directory.path()).len() > 2);
@@ -136,38 +141,25 @@ fn what_cannot_be_is_refused_with_what_can() {
             },
         )
     };
-    let refusal = |change: fn(&mut DeletionSpec)| {
+    let refusal = |change: fn(&mut DeletionSpec, &mut Lsm)| {
         let mut spec = good();
-        change(&mut spec);
-        spec.check().expect_err("refused without a look");
+        let Method::Lsm(mut lsm) = spec.method.clone() else {
+            panic!("{spec:?}")
+        };
+        change(&mut spec, &mut lsm);
+        spec.method = lsm.into();
+        spec.method
+            .check(&spec.files)
+            .expect_err("refused without a look");
         let refused = Deletion::start(spec, Clock::start());
         refused.expect_err("refused").to_string()
     };
-    good().check().expect("can be");
+    good().method.check(&good().files).expect("can be");
     let told = [
-        refusal(|spec| {
-            if let DeletionSpec::Lsm { space_bytes, .. } = spec {
-                *space_bytes -= 1;
-            }
-        }),
-        refusal(|spec| {
-            if let DeletionSpec::Lsm { file_bytes, .. } = spec {
-                *file_bytes = 5000;
-            }
-        }),
-        refusal(|spec| {
-            if let DeletionSpec::Lsm { levels, .. } = spec {
-                *levels = 8;
-            }
-        }),
-        refusal(|spec| {
-            if let DeletionSpec::Lsm {
-                rate_bytes_per_s, ..
-            } = spec
-            {
-                *rate_bytes_per_s = 0;
-            }
-        }),
+        refusal(|spec, _| spec.files.size_bytes -= 1),
+        refusal(|_, lsm| lsm.file_bytes = 5000),
+        refusal(|_, lsm| lsm.levels = 8),
+        refusal(|_, lsm| lsm.rate_bytes_per_s = 0),
     ];
     let words = ["at least 2883584", "multiple of 4096", "2 to 7", "rate"];
     for (told, word) in told.iter().zip(words) {

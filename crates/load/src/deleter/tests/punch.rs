@@ -10,12 +10,15 @@ use super::*;
 const CHUNK: u64 = 64 << 10;
 
 fn punch(paths: Vec<PathBuf>, from: End, sleep: Duration) -> DeletionSpec {
-    DeletionSpec::Punch {
+    let chunk_bytes = CHUNK;
+    of(
+        Punch {
+            from,
+            chunk_bytes,
+            sleep,
+        },
         paths,
-        from,
-        chunk_bytes: NonZeroU64::new(CHUNK).expect("chunk"),
-        sleep,
-    }
+    )
 }
 
 /// Where the data begins, and how far it goes without a hole.
@@ -117,12 +120,12 @@ fn a_file_that_vanished_is_counted_and_the_others_go() {
 #[test]
 fn half_a_block_is_refused() {
     let directory = tempfile::tempdir().expect("directory");
-    let spec = DeletionSpec::Punch {
-        paths: files(directory.path(), 1, 8192),
+    let odd = Punch {
         from: End::Head,
-        chunk_bytes: NonZeroU64::new(6000).expect("chunk"),
+        chunk_bytes: 6000,
         sleep: Duration::ZERO,
     };
+    let spec = of(odd, files(directory.path(), 1, 8192));
     let error = Deletion::start(spec, Clock::start()).expect_err("refused");
     assert!(error.to_string().contains("multiple of 4096"), "{error}");
 }

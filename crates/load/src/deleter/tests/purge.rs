@@ -3,11 +3,7 @@
 use super::*;
 
 fn purge(paths: Vec<PathBuf>, at_once: u32, every: Duration) -> DeletionSpec {
-    DeletionSpec::Purge {
-        paths,
-        at_once: NonZeroU32::new(at_once).expect("some"),
-        every,
-    }
+    of(Purge { at_once, every }, paths)
 }
 
 const EVERY: Duration = Duration::from_millis(100);

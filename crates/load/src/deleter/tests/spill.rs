@@ -3,13 +3,19 @@
 use super::*;
 
 fn spill(dir: &Path, file_bytes: u64, parallel: u32, run_for: Duration) -> DeletionSpec {
-    DeletionSpec::Spill {
-        dir: dir.to_owned(),
-        file_bytes,
-        parallel: NonZeroU32::new(parallel).expect("some"),
-        pause: Duration::from_millis(1),
-        run_for,
-        seed: 1,
+    let pause = Duration::from_millis(1);
+    DeletionSpec {
+        method: Method::Spill(Spill {
+            parallel,
+            pause,
+            run_for,
+        }),
+        files: Files {
+            folder: dir.to_owned(),
+            file_bytes,
+            seed: 1,
+            ..Files::default()
+        },
     }
 }
 
@@ -18,7 +24,7 @@ fn it_makes_and_drops_until_its_time_is_over() {
     let directory = tempfile::tempdir_in("/dev/shm").expect("directory");
     let file_bytes = (9 << 20) + 1;
     let spec = spill(directory.path(), file_bytes, 2, Duration::from_millis(400));
-    assert!(spec.is_continuous());
+    assert!(spec.method.is_continuous());
     let outcome = run(spec);
     let progress = outcome.progress;
     assert_eq!(outcome.first_error, None);

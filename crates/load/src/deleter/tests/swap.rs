@@ -9,6 +9,14 @@ fn replacement(directory: &Path, n: usize) -> PathBuf {
     path
 }
 
+/// Each pair is a table and its replacement.
+fn swap(pairs: Vec<(PathBuf, PathBuf)>) -> DeletionSpec {
+    let (paths, replacements) = pairs.into_iter().unzip();
+    let mut spec = of(Swap, paths);
+    spec.files.replacements = replacements;
+    spec
+}
+
 #[test]
 fn the_replacement_has_the_tables_name() {
     let directory = tempfile::tempdir().expect("directory");
@@ -17,7 +25,7 @@ fn the_replacement_has_the_tables_name() {
     let pairs: Vec<_> = pairs
         .map(|(i, table)| (table.clone(), replacement(directory.path(), i)))
         .collect();
-    let progress = run(DeletionSpec::Swap { pairs }).progress;
+    let progress = run(swap(pairs)).progress;
     assert_eq!((progress.files_done, progress.errors), (2, 0));
     assert_eq!(progress.freed_bytes, progress.total_bytes);
     assert!(progress.total_bytes >= 200_000);
@@ -32,9 +40,7 @@ fn the_replacement_has_the_tables_name() {
 fn a_replacement_that_is_not_there_is_an_error_at_once() {
     let directory = tempfile::tempdir().expect("directory");
     let table = files(directory.path(), 1, 8192).remove(0);
-    let spec = DeletionSpec::Swap {
-        pairs: vec![(table, directory.path().join("new-0"))],
-    };
+    let spec = swap(vec![(table, directory.path().join("new-0"))]);
     let error = Deletion::start(spec, Clock::start()).expect_err("missing");
     assert!(error.to_string().contains("new-0"), "{error}");
     assert_eq!(names(directory.path()), ["victim-0"]);
@@ -47,9 +53,7 @@ fn nobody_elses_file_is_overwritten_and_the_other_tables_go() {
     let new = [0, 1].map(|n| replacement(directory.path(), n));
     let theirs = directory.path().join("victim-0.old");
     std::fs::write(&theirs, "someone's").expect("write");
-    let outcome = run(DeletionSpec::Swap {
-        pairs: tables.iter().cloned().zip(new).collect(),
-    });
+    let outcome = run(swap(tables.iter().cloned().zip(new).collect()));
     assert_eq!(
         (outcome.progress.errors, outcome.progress.files_done),
         (1, 1)
@@ -73,9 +77,7 @@ fn what_fails_midway_is_undone() {
     let directory = tempfile::tempdir().expect("directory");
     let table = files(directory.path(), 1, 8192).remove(0);
     // No table can be replaced by a directory that holds it: that rename fails.
-    let spec = DeletionSpec::Swap {
-        pairs: vec![(table.clone(), directory.path().to_owned())],
-    };
+    let spec = swap(vec![(table.clone(), directory.path().to_owned())]);
     let outcome = run(spec);
     assert_eq!(outcome.progress.errors, 1);
     assert!(outcome.first_error.expect("told").contains("replacement"));

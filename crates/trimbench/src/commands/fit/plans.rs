@@ -20,7 +20,9 @@
 use std::time::Duration;
 
 use bench::Survey;
-use bench::plan::{Actor, Arrival, Deletion, Method, Place, Plan, Timing};
+use bench::plan::{
+    ActorSpec, Deletion, Discard, LoopKind, Method, Place, Plan, Timing, Truncate, Unlink,
+};
 use ssd::fit::{Fit, Point};
 use units::{GIB, MIB};
 
@@ -154,16 +156,17 @@ fn largest(survey: &Survey) -> u64 {
 }
 
 fn quiet(survey: &Survey, size: u64, discards: u64, pause: Duration) -> Rung {
-    let method = match survey.place {
-        Place::Device { .. } => Method::Discard { step_bytes: size },
+    let method: Method = match survey.place {
+        Place::Device { .. } => Discard { step_bytes: size }.into(),
         Place::Directory(_) => match FileSystem::named(&survey.target).waits_for_discards() {
-            true => Method::Unlink { parallel: 1 },
+            true => Unlink { parallel: 1 }.into(),
             // A piece is an extent and the hole before it (`load::fill`).
-            false => Method::Truncate {
+            false => Truncate {
                 chunk_bytes: size + survey.space.block_bytes.max(4096),
                 sleep: pause,
                 fsync: true,
-            },
+            }
+            .into(),
         },
     };
     let timing = Timing {
@@ -178,11 +181,11 @@ fn quiet(survey: &Survey, size: u64, discards: u64, pause: Duration) -> Rung {
 }
 
 fn loaded(survey: &Survey, size: u64, discards: u64, times: f64) -> Rung {
-    let method = match survey.place {
-        Place::Device { .. } => Method::Discard { step_bytes: size },
-        Place::Directory(_) => Method::Unlink { parallel: 1 },
+    let method: Method = match survey.place {
+        Place::Device { .. } => Discard { step_bytes: size }.into(),
+        Place::Directory(_) => Unlink { parallel: 1 }.into(),
     };
-    let arrival = Arrival::Closed { depth: 8, batch: 1 };
+    let arrival = LoopKind::Closed { depth: 8 };
     let timing = Timing {
         drain_limit: DRAIN.mul_f64(times.max(1.0)),
         ..timing()
@@ -208,7 +211,7 @@ fn timing() -> Timing {
 
 fn plan(
     survey: &Survey,
-    readers: Option<Arrival>,
+    readers: Option<LoopKind>,
     timing: Timing,
     method: Method,
     size: u64,
@@ -219,7 +222,7 @@ fn plan(
     Plan {
         actors: readers
             .into_iter()
-            .map(|arrival| Actor::reader(direct, arrival))
+            .map(|arrival| ActorSpec::reader(direct, arrival))
             .collect(),
         deletion: Some(Deletion {
             method,

@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use bench::Survey;
-use bench::plan::{Actor, Control, Deletion, End, Method, Place, Plan, Trigger, Work};
+use bench::plan::{
+    ActorSpec, Control, Deletion, Discard, Event, Lsm, Method, Place, Plan, Program, Punch, Purge,
+    Spill, Trigger, Truncate, Unlink, Work,
+};
 use bench::scenario::Scenario;
 use bench::sizes::Fragments;
 use storage::FileSystem;
@@ -72,11 +75,11 @@ fn copies(plan: &Plan) -> u64 {
 }
 
 /// The files that an actor keeps beside the shared file.
-fn own_files(actor: &Actor) -> String {
+fn own_files(actor: &ActorSpec) -> String {
     let own = actor.own_bytes();
     match (own, &actor.work, actor.arrival.depth()) {
         (0, ..) => String::new(),
-        (own, Work::Task { .. }, depth @ 2..) => format!(
+        (own, Work::Task(_), depth @ 2..) => format!(
             "{} has {depth} files of its own, of up to {} each.\n",
             actor.name,
             units::bytes(own / u64::from(depth))
@@ -99,12 +102,12 @@ fn deleted(plan: &Plan, deletion: &Deletion, foreground: u64) -> String {
     };
     let writes = |bytes: u64| units::bytes(bytes + foreground);
     match &deletion.method {
-        Method::Fstrim => format!(
+        Method::Fstrim(_) => format!(
             "Will write {}, delete {size}{files} before the measurement, and trim the whole file \
              system in it.\n",
             writes(bytes)
         ),
-        Method::Event { trigger, quiet } => {
+        Method::Event(Event { trigger, quiet }) => {
             let after = match trigger {
                 Trigger::Command { text, .. } => format!(
                     "After {} undisturbed, run `{text}` as the event",
@@ -122,17 +125,17 @@ fn deleted(plan: &Plan, deletion: &Deletion, foreground: u64) -> String {
                 time(*quiet)
             )
         }
-        Method::Swap => format!(
+        Method::Swap(_) => format!(
             "Will write {}, rename {size}{files} aside and replacements in, and delete the old \
              ones.\n",
             writes(bytes)
         ),
-        Method::Lsm {
+        Method::Lsm(Lsm {
             levels,
             file_bytes,
             rate_bytes_per_s,
             run_for,
-        } => format!(
+        }) => format!(
             "Will write {} for the foreground; then, for {}, an LSM tree of {levels} levels writes \
              {}/s in files of {} and drops what it has merged; never more than {size} at once.\n",
             units::bytes(foreground),
@@ -140,11 +143,11 @@ fn deleted(plan: &Plan, deletion: &Deletion, foreground: u64) -> String {
             units::bytes(*rate_bytes_per_s),
             units::bytes(*file_bytes),
         ),
-        Method::Spill {
+        Method::Spill(Spill {
             parallel,
             pause,
             run_for,
-        } => format!(
+        }) => format!(
             "Will write {} for the foreground; then, for {}, create, write and unlink {parallel} \
              files of {} at a time, {} apart.\n",
             units::bytes(foreground),
@@ -171,17 +174,17 @@ const LONG: Duration = Duration::from_secs(5);
 fn pauses(deletion: &Deletion) -> Duration {
     let files = u64::from(deletion.files.max(1));
     let (steps, pause) = match &deletion.method {
-        Method::Truncate {
+        Method::Truncate(Truncate {
             chunk_bytes, sleep, ..
-        }
-        | Method::Punch {
+        })
+        | Method::Punch(Punch {
             chunk_bytes, sleep, ..
-        } => {
+        }) => {
             let file_bytes = deletion.size_bytes / files;
             let steps = file_bytes.div_ceil((*chunk_bytes).max(1));
             (steps.saturating_mul(files), *sleep)
         }
-        Method::Purge { at_once, every } => {
+        Method::Purge(Purge { at_once, every }) => {
             let purges = files.div_ceil(u64::from((*at_once).max(1)));
             (purges.saturating_sub(1), *every)
         }
@@ -193,41 +196,34 @@ fn pauses(deletion: &Deletion) -> Duration {
 
 fn how(method: &Method) -> String {
     match method {
-        Method::Unlink { parallel: 1 } => "unlink".to_owned(),
-        Method::Unlink { parallel } => format!("unlink, {parallel} at a time"),
-        Method::Truncate {
+        Method::Unlink(Unlink { parallel: 1 }) => "unlink".to_owned(),
+        Method::Unlink(Unlink { parallel }) => format!("unlink, {parallel} at a time"),
+        Method::Truncate(Truncate {
             chunk_bytes, sleep, ..
-        } => format!(
+        }) => format!(
             "truncation in steps of {}, {} apart",
             units::bytes(*chunk_bytes),
             time(*sleep)
         ),
-        Method::Punch {
+        Method::Punch(Punch {
             from,
             chunk_bytes,
             sleep,
-        } => format!(
+        }) => format!(
             "holes of {} from the {} on, {} apart, and unlink",
             units::bytes(*chunk_bytes),
-            match from {
-                End::Head => "head",
-                End::Tail => "tail",
-            },
+            from.name(),
             time(*sleep)
         ),
-        Method::Purge { at_once, every } => format!(
+        Method::Purge(Purge { at_once, every }) => format!(
             "unlink of the oldest {at_once} at once, every {}",
             time(*every)
         ),
-        Method::Command { argv } => format!("`{}`", argv.join(" ")),
-        Method::Discard { step_bytes } => {
+        Method::Program(Program { argv }) => format!("`{}`", argv.join(" ")),
+        Method::Discard(Discard { step_bytes }) => {
             format!("BLKDISCARD in steps of {}", units::bytes(*step_bytes))
         }
-        Method::Fstrim => "fstrim".to_owned(),
-        Method::Event { .. } => "an event".to_owned(),
-        Method::Swap => "a swap".to_owned(),
-        Method::Lsm { .. } => "compactions".to_owned(),
-        Method::Spill { .. } => "spills".to_owned(),
+        other => other.how().name.to_owned(),
     }
 }
 
@@ -244,9 +240,9 @@ fn time(time: Duration) -> String {
 mod tests {
     use super::*;
 
-    fn pauses_of(method: Method, size_bytes: u64, files: u32) -> Duration {
+    fn pauses_of(method: impl Into<Method>, size_bytes: u64, files: u32) -> Duration {
         pauses(&Deletion {
-            method,
+            method: method.into(),
             size_bytes,
             files,
             extent_bytes: None,
@@ -256,7 +252,7 @@ mod tests {
 
     #[test]
     fn pauses_add_up() {
-        let cut = |chunk_bytes| Method::Truncate {
+        let cut = |chunk_bytes| Truncate {
             chunk_bytes,
             sleep: Duration::from_millis(100),
             fsync: false,
@@ -268,13 +264,13 @@ mod tests {
             pauses_of(cut(1), u64::MAX, 1),
             Duration::from_nanos(u64::MAX)
         );
-        let purge = |at_once| Method::Purge {
+        let purge = |at_once| Purge {
             at_once,
             every: seconds(2),
         };
         assert_eq!(pauses_of(purge(4), 1000, 32), seconds(14));
         assert_eq!(pauses_of(purge(50), 1000, 2), seconds(0));
-        let unlink = Method::Unlink { parallel: 1 };
+        let unlink = Unlink { parallel: 1 };
         assert_eq!(pauses_of(unlink, 1000, 2), seconds(0));
     }
 

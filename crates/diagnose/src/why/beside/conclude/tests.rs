@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use linux::mounts::DeviceNumber;
 use linux::tasks::{Call, Thread};
-use load::roster::Began;
+use load::workers::Began;
 use record::waits::{Cause, PhaseWaits};
 use record::{
     ActorInfo, ActorInterval, DeviceInfo, Head, Host, Interval, Line, LoopKind, Part, PhaseName,

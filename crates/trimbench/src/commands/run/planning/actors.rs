@@ -1,7 +1,7 @@
 //! The foreground's actors: what they need of the place, and which options do nothing for them.
 
 use bench::Survey;
-use bench::plan::{Actor, Arrival, Engine, Op, Work};
+use bench::plan::{ActorSpec, Blocks, Engine, LoopKind, Op, Work};
 use bench::scenario::Scenario;
 use units::MIB;
 use units::names;
@@ -12,7 +12,7 @@ use crate::exit::Error;
 const LEAST: u64 = 16 * MIB;
 
 /// The plan's actors.
-pub(super) fn of(scenario: &Scenario, survey: &Survey) -> Vec<Actor> {
+pub(super) fn of(scenario: &Scenario, survey: &Survey) -> Vec<ActorSpec> {
     let most = (survey.space.usable_bytes() / 8 / MIB * MIB).max(LEAST);
     let planned = scenario.actors.iter().map(|wanted| {
         let mut actor = wanted.planned();
@@ -25,31 +25,28 @@ pub(super) fn of(scenario: &Scenario, survey: &Survey) -> Vec<Actor> {
 }
 
 /// Has the files of its own, if any, take no more than `most` bytes all together.
-fn shrink(actor: &mut Actor, most: u64) {
+fn shrink(actor: &mut ActorSpec, most: u64) {
     let depth = actor.arrival.depth();
     match &mut actor.work {
-        Work::Blocks { size_bytes, .. } => *size_bytes = size_bytes.map(|size| size.min(most)),
-        Work::Task { size_bytes, .. } => {
-            *size_bytes = (*size_bytes).min((most / u64::from(depth)).max(MIB));
+        Work::Blocks(blocks) => blocks.size_bytes = blocks.size_bytes.map(|size| size.min(most)),
+        Work::Task(task) => {
+            task.size_bytes = task.size_bytes.min((most / u64::from(depth)).max(MIB));
         }
     }
 }
 
 /// Sends writers through the page cache where they overwrite a mapped file, and refuses a
 /// foreground without one.
-pub(super) fn map_writers(engine: Engine, actors: &mut [Actor]) -> Result<(), Error> {
+pub(super) fn map_writers(engine: Engine, actors: &mut [ActorSpec]) -> Result<(), Error> {
     if !engine.maps() {
         return Ok(());
     }
     let mut mapped = false;
     for actor in actors {
-        if let Work::Blocks {
-            op: Op::Write,
-            direct,
-            ..
-        } = &mut actor.work
+        if let Work::Blocks(blocks) = &mut actor.work
+            && blocks.op == Op::Write
         {
-            *direct = false;
+            blocks.direct = false;
             mapped = true;
         }
     }
@@ -64,16 +61,16 @@ pub(super) fn map_writers(engine: Engine, actors: &mut [Actor]) -> Result<(), Er
 }
 
 /// Whether the first that reads or writes blocks goes past the page cache; `None` without one.
-pub(super) fn go_direct(actors: &[Actor]) -> Option<bool> {
-    actors.iter().find_map(|actor| match actor.work {
-        Work::Blocks { direct, .. } => Some(direct),
-        Work::Task { .. } => None,
+pub(super) fn go_direct(actors: &[ActorSpec]) -> Option<bool> {
+    actors.iter().find_map(|actor| match &actor.work {
+        Work::Blocks(blocks) => Some(blocks.direct),
+        Work::Task(_) => None,
     })
 }
 
 /// Refuses direct I/O that the file system doesn't do.
 pub(super) fn check_direct(
-    actors: &[Actor],
+    actors: &[ActorSpec],
     engine: Engine,
     canary: bool,
     survey: &Survey,
@@ -81,11 +78,11 @@ pub(super) fn check_direct(
     let null = engine == Engine::Null;
     let place = names::shown(survey.place.path());
     let direct = actors.iter().filter_map(|actor| match actor.work {
-        Work::Blocks {
+        Work::Blocks(Blocks {
             direct: true,
             block_bytes,
             ..
-        } => Some((actor, block_bytes)),
+        }) => Some((actor, block_bytes)),
         _ => None,
     });
     for (actor, block_bytes) in direct {
@@ -112,12 +109,13 @@ pub(super) fn check_direct(
 }
 
 /// Finds faults for which no single option is to blame.
-pub(super) fn check_batches(actors: &[Actor]) -> Result<(), Error> {
+pub(super) fn check_batches(actors: &[ActorSpec]) -> Result<(), Error> {
     for actor in actors {
         let name = &actor.name;
-        if let Arrival::Closed { depth, batch } = actor.arrival
-            && batch > depth
+        if let (LoopKind::Closed { depth }, Work::Blocks(blocks)) = (actor.arrival, &actor.work)
+            && blocks.batch > depth
         {
+            let batch = blocks.batch;
             return Err(Error::Usage(format!(
                 "batch {batch} of {name} is more than its depth {depth}: raise the depth or lower \
                  the batch"

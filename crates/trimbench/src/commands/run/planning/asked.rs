@@ -1,6 +1,6 @@
 //! The request: the scenario with the options laid over it.
 
-use bench::scenario::{How, Idle, Options, Scenario};
+use bench::scenario::{Idle, Options, Scenario};
 use units::settings::{Section, pair};
 
 use crate::commands::run::args::RunArgs;
@@ -50,7 +50,7 @@ impl Asked {
 
     /// A raw device is discarded in chunks.
     fn clears(&self, idle: &Idle) -> bool {
-        idle.path == "deletion.chunk" && self.scenario.deletion.way() == Some(How::Unlink)
+        idle.path == "deletion.chunk" && self.scenario.deletion.way().name == "unlink"
     }
 
     fn refuse(&self, idle: &Idle, args: &RunArgs) -> Error {
@@ -84,7 +84,7 @@ fn needs_files(scenario: &Scenario) -> Option<String> {
     let rules = [
         (
             "deletion.how",
-            !matches!(deletion.way(), Some(How::Unlink | How::None)),
+            !["unlink", "none"].contains(&deletion.way().name),
         ),
         ("fio", general.fio.is_some()),
         ("control", general.control().is_some()),

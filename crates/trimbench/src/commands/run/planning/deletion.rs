@@ -1,78 +1,11 @@
-//! How to delete, and the control.
+//! The control of a deletion.
 
 use bench::Survey;
-use bench::plan::{Control, Method, Place, Trigger};
-use bench::scenario::{self, Deletion, How};
-
-use crate::exit::Error;
+use bench::plan::{Control, Fstrim, Method};
+use bench::scenario;
 use storage::FileSystem;
 
-/// A way to delete, before sizes are chosen.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Way {
-    /// One of our own.
-    Ours(How),
-    /// An outside program.
-    Program(Vec<String>),
-    /// A deletion by another program, which is watched.
-    Event(Trigger),
-    /// A raw device's.
-    Device,
-}
-
-impl Way {
-    /// The plan's method.
-    pub(super) fn method(&self, deletion: &Deletion, size_bytes: u64) -> Option<Method> {
-        match self {
-            Way::Ours(how) => deletion.planned(*how, size_bytes),
-            Way::Program(argv) => Some(Method::Command { argv: argv.clone() }),
-            Way::Event(trigger) => Some(deletion.planned_event(trigger.clone())),
-            Way::Device => Some(deletion.planned_on_device()),
-        }
-    }
-}
-
-/// The way that was asked for, if any.
-pub(super) fn way(deletion: &Deletion, place: &Place) -> Result<Option<Way>, Error> {
-    let how = deletion.way();
-    if let Place::Device { .. } = place {
-        return Ok((how != Some(How::None)).then_some(Way::Device));
-    }
-    match (how, &deletion.command) {
-        (Some(How::None), _) => Ok(None),
-        (Some(How::Event), _) => {
-            let event = deletion.event.as_deref().unwrap_or_default();
-            trigger(event).map(|trigger| Some(Way::Event(trigger)))
-        }
-        (Some(how), _) => Ok(Some(Way::Ours(how))),
-        (None, command) => {
-            let command = command.as_deref().unwrap_or_default();
-            program("--delete", command, "rm {}").map(|argv| Some(Way::Program(argv)))
-        }
-    }
-}
-
-fn trigger(event: &str) -> Result<Trigger, Error> {
-    match event {
-        "manual" => Ok(Trigger::Manual),
-        command => Ok(Trigger::Command {
-            text: command.to_owned(),
-            argv: program("--event", command, "rm -r /data/old")?,
-        }),
-    }
-}
-
-fn program(option: &str, command: &str, example: &str) -> Result<Vec<String>, Error> {
-    match shlex::split(command) {
-        Some(argv) if !argv.is_empty() => Ok(argv),
-        Some(_) => Err(Error::Usage(format!(
-            "{option}: empty; give a program, e.g. '{example}'"
-        ))),
-        None => Err(Error::Usage(format!(
-            "{option}: a quote is not closed in: {command}"
-        ))),
-    }
-}
+use crate::exit::Error;
 
 /// The control, if one was asked for and can be had.
 pub(super) fn control(
@@ -94,13 +27,13 @@ pub(super) fn control(
                 .into(),
         )),
         Some(_) if remount && remounts => Ok(Some(Control::Nodiscard)),
-        Some(method) if method.takes(Control::SecondName) => Ok(Some(Control::SecondName)),
+        Some(method) if Control::SecondName.suits(method) => Ok(Some(Control::SecondName)),
         Some(_) if remount => Err(Error::Usage(
             "XFS keeps discard when it is remounted, so --control=remount can't be had here: \
              use --delete unlink, or make a run of its own on the file system mounted nodiscard"
                 .into(),
         )),
-        Some(Method::Lsm { .. } | Method::Spill { .. } | Method::Fstrim) => Err(Error::Usage(
+        Some(method) if !method.how().has_files || *method == Fstrim.into() => Err(Error::Usage(
             "--control unlinks second names of the files, and this deletion has no files that could \
              get one: use --control=remount, or leave it out"
                 .into(),

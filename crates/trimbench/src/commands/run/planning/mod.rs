@@ -40,9 +40,14 @@ pub(crate) fn plan(asked: &Asked, args: &RunArgs, survey: &Survey) -> Result<Pla
     actors::map_writers(engine, &mut actors)?;
     actors::check_direct(&actors, engine, canary_per_s.is_some(), survey)?;
     actors::check_batches(&actors)?;
-    let way = deletion::way(&scenario.deletion, &survey.place)?;
-    let method = |size_bytes| way.as_ref()?.method(&scenario.deletion, size_bytes);
-    let control = deletion::control(general, method(0).as_ref(), survey)?;
+    let on_device = matches!(survey.place, Place::Device { .. });
+    let method = |size_bytes| {
+        let method = scenario.deletion.method(on_device, size_bytes);
+        method.map_err(Error::Usage)
+    };
+    // Known before the size, but for the figures that depend on it.
+    let early = method(0)?;
+    let control = deletion::control(general, early.as_ref(), survey)?;
     let fio = general.fio.as_deref().map(fio_job).transpose()?;
     let fio_bytes = fio.as_ref().map(FioJob::space_bytes).transpose()?;
     let sizes = sizes::choose(&sizes::Choice {
@@ -51,7 +56,7 @@ pub(crate) fn plan(asked: &Asked, args: &RunArgs, survey: &Survey) -> Result<Pla
         needs_file: canary_per_s.is_some() || actors.iter().any(|a| a.work.shares_file()),
         reuse: scenario.foreground.reuse(),
         fio_bytes: fio_bytes.unwrap_or(0),
-        method: method(0).as_ref(),
+        method: early.as_ref(),
         control,
         survey,
     })?;
@@ -73,10 +78,10 @@ pub(crate) fn plan(asked: &Asked, args: &RunArgs, survey: &Survey) -> Result<Pla
         seed: general.seed(),
         canary_per_s,
         fio,
-        deletion: method(sizes.deletion_bytes).map(|method| Deletion {
+        deletion: method(sizes.deletion_bytes)?.map(|method| Deletion {
             method,
             size_bytes: sizes.deletion_bytes,
-            files: scenario.deletion.planned_files(),
+            files: scenario.deletion.files_made(),
             extent_bytes: scenario.deletion.extent_bytes,
             commit: !scenario.deletion.no_sync(),
         }),

@@ -1,6 +1,6 @@
 //! Sizes that are safe at the place.
 
-use bench::plan::{Actor, Control, Method, Place};
+use bench::plan::{ActorSpec, Control, Method, Place, Swap};
 use bench::scenario::Scenario;
 use bench::sizes::{self, Fragments, Sizes, Wanted};
 use bench::{BenchError, Survey};
@@ -15,7 +15,7 @@ const CONTINUOUS: u64 = 4 * GIB;
 /// All that decides.
 pub(super) struct Choice<'a> {
     pub(super) scenario: &'a Scenario,
-    pub(super) actors: &'a [Actor],
+    pub(super) actors: &'a [ActorSpec],
     /// Whether anybody works on the shared file.
     pub(super) needs_file: bool,
     pub(super) reuse: bool,
@@ -89,12 +89,12 @@ fn limited(survey: &Survey, refused: BenchError) -> Error {
 
 /// The bytes of the files of actors and fio, and of the replacements of swapped tables.
 fn other_bytes(choice: &Choice<'_>) -> u64 {
-    let own = choice.actors.iter().map(Actor::own_bytes);
+    let own = choice.actors.iter().map(ActorSpec::own_bytes);
     let own = own.fold(choice.fio_bytes, u64::saturating_add);
     match choice.method {
-        Some(Method::Swap) => {
-            let files = u64::from(choice.scenario.deletion.planned_files());
-            own.saturating_add(files * Method::REPLACEMENT_BYTES)
+        Some(Method::Swap(_)) => {
+            let files = u64::from(choice.scenario.deletion.files_made());
+            own.saturating_add(files * Swap::REPLACEMENT_BYTES)
         }
         _ => own,
     }
@@ -111,6 +111,6 @@ fn fragments(choice: &Choice<'_>) -> Result<Option<Fragments>, Error> {
             "deletion.extent-size {extent}: extents are whole blocks, so give a multiple of {unit} bytes"
         )));
     }
-    let files = deletion.planned_files();
+    let files = deletion.files_made();
     Ok(Some(Fragments::on(choice.survey, files, extent)))
 }

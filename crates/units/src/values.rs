@@ -4,16 +4,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use units::UnitError;
-use units::typed::{hint, nearest};
-
-use super::words::{
-    ARRIVALS, ActorOp, CONTROLS, COUNTERS, Counters, ENDS, ENGINES, HOWS, How, OPS, PATTERNS, Word,
-};
-use crate::plan::{Control, End, Engine, Pattern};
+use crate::UnitError;
 
 /// Most bytes of an operation.
-const LARGEST_BLOCK: u64 = 16 * units::MIB;
+const LARGEST_BLOCK: u64 = 16 * crate::MIB;
 /// Longest name of an actor, so that columns stay readable.
 const LONGEST_NAME: usize = 24;
 
@@ -27,19 +21,6 @@ fn above_0<T: Default + PartialEq>(value: T) -> Result<T, String> {
     } else {
         Ok(value)
     }
-}
-
-/// One of some words.
-///
-/// # Errors
-/// With all of them, if it is none.
-fn one_of<T: Copy>(text: &str, words: &[Word<T>]) -> Result<T, String> {
-    let named = words.iter().find(|word| word.name == text);
-    named.map(|word| word.value).ok_or_else(|| {
-        let names: Vec<&str> = words.iter().map(|word| word.name).collect();
-        let near = hint(&nearest(text, names.iter().copied()));
-        format!("'{text}' is none of {}{near}", names.join(", "))
-    })
 }
 
 /// A whole number.
@@ -65,7 +46,7 @@ pub fn text(text: &str) -> Result<String, String> {
 }
 
 /// One line that can be printed.
-pub(super) fn line(given: &str) -> Result<String, String> {
+pub fn line(given: &str) -> Result<String, String> {
     match given.contains(char::is_control) {
         true => Err("give one line, without control characters".into()),
         false => text(given),
@@ -106,7 +87,7 @@ pub fn number(text: &str) -> Result<u64, String> {
 /// # Errors
 /// If it is none.
 pub fn size(text: &str) -> Result<u64, String> {
-    above_0(units::parse_size(text).map_err(said)?)
+    above_0(crate::parse_size(text).map_err(said)?)
 }
 
 /// Bytes of an operation.
@@ -125,7 +106,7 @@ pub fn block_size(text: &str) -> Result<u32, String> {
 /// # Errors
 /// If it is none.
 pub fn byte_rate(text: &str) -> Result<u64, String> {
-    above_0(units::parse_byte_rate(text).map_err(said)?)
+    above_0(crate::parse_byte_rate(text).map_err(said)?)
 }
 
 /// A duration.
@@ -133,7 +114,7 @@ pub fn byte_rate(text: &str) -> Result<u64, String> {
 /// # Errors
 /// If it is none.
 pub fn duration(text: &str) -> Result<Duration, String> {
-    units::parse_duration(text).map_err(said)
+    crate::parse_duration(text).map_err(said)
 }
 
 /// A duration that is more than nothing.
@@ -162,7 +143,7 @@ pub fn interval(text: &str) -> Result<Duration, String> {
 /// # Errors
 /// If it is none, or more than 10 million.
 pub fn rate(text: &str) -> Result<f64, String> {
-    let rate = units::parse_rate(text).map_err(said)?;
+    let rate = crate::parse_rate(text).map_err(said)?;
     if rate <= 10e6 {
         Ok(rate)
     } else {
@@ -186,7 +167,7 @@ pub fn rate_or_none(text: &str) -> Result<f64, String> {
 /// # Errors
 /// If it isn't from 1 % to 99 %.
 pub fn read_percent(text: &str) -> Result<u8, String> {
-    let percent = (units::parse_share(text).map_err(said)? * 100.0).round();
+    let percent = (crate::parse_share(text).map_err(said)? * 100.0).round();
     if (1.0..=99.0).contains(&percent) {
         Ok(percent as u8)
     } else {
@@ -199,7 +180,7 @@ pub fn read_percent(text: &str) -> Result<u8, String> {
 /// # Errors
 /// If it isn't between 0 and 1.
 pub fn low(text: &str) -> Result<f64, String> {
-    let share = units::parse_share(text).map_err(said)?;
+    let share = crate::parse_share(text).map_err(said)?;
     if share > 0.0 && share < 1.0 {
         Ok(share)
     } else {
@@ -208,59 +189,27 @@ pub fn low(text: &str) -> Result<f64, String> {
 }
 
 /// Operations in flight, or at once.
-pub(super) fn depth(text: &str) -> Result<u32, String> {
+pub fn depth(text: &str) -> Result<u32, String> {
     whole(text, 1, 4096)
 }
 
 /// A number of files.
-pub(super) fn files(text: &str) -> Result<u32, String> {
+pub fn files(text: &str) -> Result<u32, String> {
     whole(text, 1, 100_000)
 }
 
 /// Calls in flight of a deletion.
-pub(super) fn parallel(text: &str) -> Result<u32, String> {
+pub fn parallel(text: &str) -> Result<u32, String> {
     whole(text, 1, 256)
 }
 
 /// Levels of an LSM tree.
-pub(super) fn levels(text: &str) -> Result<u32, String> {
+pub fn levels(text: &str) -> Result<u32, String> {
     whole(text, 2, 7)
 }
 
-pub(super) fn engine(text: &str) -> Result<Engine, String> {
-    one_of(text, ENGINES)
-}
-
-pub(super) fn op(text: &str) -> Result<ActorOp, String> {
-    one_of(text, &OPS)
-}
-
-pub(super) fn pattern(text: &str) -> Result<Pattern, String> {
-    one_of(text, PATTERNS)
-}
-
-pub(super) fn arrival(text: &str) -> Result<bool, String> {
-    one_of(text, ARRIVALS)
-}
-
-pub(super) fn control(text: &str) -> Result<Option<Control>, String> {
-    one_of(text, CONTROLS)
-}
-
-pub(super) fn counters(text: &str) -> Result<Counters, String> {
-    one_of(text, COUNTERS)
-}
-
-pub(super) fn end(text: &str) -> Result<End, String> {
-    one_of(text, ENDS)
-}
-
-pub(super) fn how(text: &str) -> Result<How, String> {
-    one_of(text, HOWS)
-}
-
 /// An actor's name, which heads a column of the record.
-pub(super) fn actor_name(text: &str) -> Result<String, String> {
+pub fn actor_name(text: &str) -> Result<String, String> {
     let letters = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     let fits = text.starts_with(|c: char| c.is_ascii_lowercase())
         && text.len() <= LONGEST_NAME
@@ -291,8 +240,6 @@ mod tests {
             (files("0").map(drop), "from 1 to 100000"),
             (levels("1").map(drop), "from 2 to 7"),
             (truth("yes").map(drop), "neither true nor false"),
-            (op("reed").map(drop), "read, write, append, mixed"),
-            (how("rm").map(drop), "unlink, truncate, punch"),
             (actor_name("Log").map(drop), "lower-case"),
             (actor_name("canary").map(drop), "another"),
             (interval("1ms").map(drop), "10ms to 10s"),
@@ -308,8 +255,6 @@ mod tests {
         assert_eq!(rate_or_none("0"), Ok(0.0));
         assert_eq!(rate("2k/s"), Ok(2000.0));
         assert_eq!(byte_rate("1M/s"), Ok(1 << 20));
-        assert_eq!(engine("libaio"), Ok(Engine::Libaio));
-        assert_eq!(op("save"), Ok(ActorOp::Task("save")));
         assert_eq!(actor_name("wal-2"), Ok("wal-2".into()));
     }
 }
