@@ -76,6 +76,11 @@ fn figures(text: &[u8]) -> Option<[u64; FIGURES]> {
 }
 
 impl Counters {
+    /// Parses a device's file `stat`; `None` if that isn't what it is.
+    pub fn parse(text: &[u8]) -> Option<Counters> {
+        figures(text).map(Counters::of)
+    }
+
     fn of(figures: [u64; FIGURES]) -> Counters {
         Counters {
             reads: figures[0],
@@ -298,16 +303,13 @@ mod tests {
 
     use super::*;
 
-    fn parse(text: &[u8]) -> Option<Counters> {
-        figures(text).map(Counters::of)
-    }
     use proptest::prelude::*;
 
     const TEXT: &[u8] = b"   50360     8712  4997338    14734    10992    13835  1409120     2952        7     5968    17987     4997       48   373056      267     1034       33\n";
 
     #[test]
     fn reads_all_three_forms() {
-        let now = parse(TEXT).unwrap();
+        let now = Counters::parse(TEXT).unwrap();
         assert_eq!(
             (now.reads, now.read_sectors, now.read_ms),
             (50360, 4_997_338, 14734)
@@ -322,23 +324,23 @@ mod tests {
             (4997, 373_056, 267)
         );
         assert_eq!(now.flushes, 1034);
-        let fifteen = parse(b"1 2 3 4 5 6 7 8 9 10 11 12 13 14 15").unwrap();
+        let fifteen = Counters::parse(b"1 2 3 4 5 6 7 8 9 10 11 12 13 14 15").unwrap();
         assert_eq!((fifteen.discard_ms, fifteen.flushes), (15, 0));
         assert_eq!(
             now.flushes_since(&fifteen),
             (now.flushes, now.flush_ms),
             "{now:?}"
         );
-        let eleven = parse(b"1 2 3 4 5 6 7 8 9 10 11").unwrap();
+        let eleven = Counters::parse(b"1 2 3 4 5 6 7 8 9 10 11").unwrap();
         assert_eq!((eleven.busy_ms, eleven.discards), (10, 0));
-        assert_eq!(parse(b"1 2 3 4 5 6 7 8 9 10"), None);
-        assert_eq!(parse(b"1 2 x 4 5 6 7 8 9 10 11"), None);
+        assert_eq!(Counters::parse(b"1 2 3 4 5 6 7 8 9 10"), None);
+        assert_eq!(Counters::parse(b"1 2 x 4 5 6 7 8 9 10 11"), None);
     }
 
     #[test]
     fn differences_are_in_bytes_and_in_flight_is_the_latest() {
-        let earlier = parse(b"1 0 8 2 1 0 8 2 9 10 11 1 0 2048 5").unwrap();
-        let later = parse(b"3 0 16 5 2 0 24 3 4 20 22 2 0 6144 9").unwrap();
+        let earlier = Counters::parse(b"1 0 8 2 1 0 8 2 9 10 11 1 0 2048 5").unwrap();
+        let later = Counters::parse(b"3 0 16 5 2 0 24 3 4 20 22 2 0 6144 9").unwrap();
         let did = later.since(&earlier);
         assert_eq!((did.reads, did.read_bytes, did.read_ms), (2, 4096, 3));
         assert_eq!((did.writes, did.write_bytes, did.write_ms), (1, 8192, 1));
@@ -408,7 +410,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_text_panics(text in proptest::collection::vec(any::<u8>(), 0..200)) {
-            parse(&text);
+            Counters::parse(&text);
         }
 
         #[test]
