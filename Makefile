@@ -72,7 +72,7 @@ bench: ## CPU per I/O of the engine beside fio, a simulated drive beside nbdkit'
 	$(CARGO) bench --locked -p trimbench-diagnose --bench all
 
 bench-extents: ## Sets of free ranges beside each other: time and memory; and queues that put discards in order (two minutes)
-	$(CARGO) bench --locked -p trimbench-extents --bench sets
+	$(CARGO) bench --locked -p trimbench-ssd --bench sets
 
 bench-rm: ## What readers lose beside `trimbench rm` and `fstrim` at goals from 5 to 50 %, beside rm, a chunk with a sleep, and util-linux's fstrim, on PATH_TO_TEST and on simulated drives; with a limit for the latency; with two deleters, a drive that slows down, readers that come and go (50 minutes, nothing else running; BENCH_RM="--only '*/ext4/*' '*/xfs/*' '*/btrfs/*'": every drive and file system, three hours)
 	scripts/setup test

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use units::names;
+use record::units::names;
 
 use crate::sizes::TooLittleSpace;
 

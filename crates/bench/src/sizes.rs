@@ -114,13 +114,13 @@ pub struct TooLittleSpace {
 impl TooLittleSpace {
     fn words(&self) -> String {
         let [needed, usable, reserve, size] =
-            [self.needed, self.usable, self.reserve, self.size].map(units::bytes);
+            [self.needed, self.usable, self.reserve, self.size].map(record::units::bytes);
         // Neither another size nor free space would help.
         if self.size <= self.reserve.saturating_add(2 * LEAST) {
             return format!(
                 "too little space: the file system is too small: it has {size}, and {reserve} \
                  always stay free; use one of at least {}",
-                units::bytes(2 * self.reserve)
+                record::units::bytes(2 * self.reserve)
             );
         }
         format!(
@@ -178,7 +178,7 @@ pub fn choose(space: &Space, wanted: Wanted) -> Result<Sizes, TooLittleSpace> {
 #[error(
     "too small: the run needs {} and the device has {}; \
      choose a smaller --size or foreground.size",
-    units::bytes(*needed), units::bytes(*size)
+    record::units::bytes(*needed), record::units::bytes(*size)
 )]
 pub struct DeviceTooSmall {
     /// Bytes the run would write.

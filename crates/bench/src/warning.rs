@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use units::names::shown;
+use record::units::names::shown;
 
 /// A reason why the figures of a run are less sure, or what they leave out. Shown as the sentence
 /// that the record keeps.
@@ -150,7 +150,7 @@ impl fmt::Display for Warning {
                 f,
                 "The hypervisor took {} of this machine's processor time while it was measured, so \
                  rates and waits tell less of the drive.",
-                units::percent(*share)
+                record::units::percent(*share)
             ),
             Warning::RecordCut(why) => {
                 write!(f, "nothing more of the record can be written: {why}")

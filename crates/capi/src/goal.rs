@@ -1,7 +1,7 @@
 //! The goal as a caller writes it, e.g. `slowdown=10%,max-latency=5ms`.
 
 use pace::Goal;
-use units::{parse_duration, parse_share};
+use record::units::{parse_duration, parse_share};
 
 /// Parses a goal; `None` is the default.
 ///

@@ -9,6 +9,7 @@ mod error;
 mod spread;
 pub mod suite;
 pub mod tune;
+pub mod verify;
 
 pub use error::Error;
 pub use spread::Spread;

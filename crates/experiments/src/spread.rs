@@ -25,7 +25,7 @@ impl Spread {
             low: *all.first()?,
             high: *all.last()?,
             count: all.len(),
-            median: units::median(all)?,
+            median: record::units::median(all)?,
         })
     }
 

@@ -6,9 +6,9 @@
 use formats::iostat::{First, Log, Moment, Notes, Options, record};
 use judge::verdict::{Finding, Foreground, Verdict};
 use judge::{JudgeOptions, judge};
+use record::units::GIB;
 use record::{EventKind, RunRecord};
 use testkit::recorded::{CONTROL, EVO, PRO, RAID, RUNS, Recorded, Sysstat, T500};
-use units::GIB;
 
 fn import(text: &str, notes: Option<&Notes>, options: &Options) -> RunRecord {
     let log = Log::read(text.as_bytes(), options).unwrap();

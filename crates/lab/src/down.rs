@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-use units::names;
+use record::units::names;
 
 use crate::control::{self, Order};
 use crate::discards;

@@ -3,8 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
-use units::names;
-use units::typed::Mistake;
+use record::units::names;
+use record::units::typed::Mistake;
 
 /// Why the laboratory didn't do something.
 #[derive(Debug, thiserror::Error)]

@@ -135,7 +135,7 @@ impl FromStr for Fault {
                 Effect::Misplaced(size.ok_or_else(|| bad("how far is like 1M, whole sectors"))?)
             }
             (Kind::Discard, "late") => {
-                let span = units::parse_duration(next("how late")?);
+                let span = record::units::parse_duration(next("how late")?);
                 let span = span.ok().filter(|span| *span <= LATEST);
                 Effect::Late(span.ok_or_else(|| bad("how late is like 500ms, at most a day"))?)
             }
@@ -204,7 +204,7 @@ fn rate(text: &str) -> Option<f64> {
 }
 
 fn size(text: &str) -> Option<u64> {
-    units::parse_size(text).ok()
+    record::units::parse_size(text).ok()
 }
 
 /// The faults that are in force.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use linux::SysRoot;
 
-use units::names;
+use record::units::names;
 
 use crate::group;
 use crate::lab::Lab;

@@ -93,9 +93,9 @@ fn limit(spec: &Spec, free: u64, promised: u64) -> Result<u64, LabError> {
             why: format!(
                 "{} of data in memory: {} are free, and {} of that other drives may still take; \
                  lower the limit, keep the data in a file, or take drives down",
-                units::bytes(most),
-                units::bytes(free),
-                units::bytes(promised)
+                record::units::bytes(most),
+                record::units::bytes(free),
+                record::units::bytes(promised)
             ),
         }),
         Some(most) => Ok(most),

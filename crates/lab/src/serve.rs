@@ -28,7 +28,7 @@ use crate::spec::Spec;
 use crate::stats::Stats;
 use crate::store::{Content, Store};
 use crate::trip::Looks;
-use units::names;
+use record::units::names;
 
 /// A client that has sent no whole message after this time is dropped.
 const PATIENCE: Duration = Duration::from_secs(5);

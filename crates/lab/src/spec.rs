@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
+use record::units::MIB;
 use serde::{Deserialize, Serialize};
 use ssd::Card;
-use units::MIB;
 
 use crate::error::LabError;
 
@@ -61,7 +61,7 @@ pub struct Spec {
     pub seed: u64,
 }
 
-units::kinds! {
+record::kinds! {
     /// A file system that can be made.
     #[derive(Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::transport::Transport;
 
-units::kinds! {
+record::kinds! {
     /// The kinds of commands that are counted.
     #[derive(Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]

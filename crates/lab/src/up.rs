@@ -106,7 +106,10 @@ fn has_directory(file: &Path) -> bool {
 
 fn bad(what: &str, file: &Path, why: &str) -> LabError {
     LabError::BadSpec {
-        why: format!("{} as {what}, which {why}", units::names::shown(file)),
+        why: format!(
+            "{} as {what}, which {why}",
+            record::units::names::shown(file)
+        ),
     }
 }
 

@@ -10,8 +10,8 @@ use std::os::fd::BorrowedFd;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
+use record::units::names;
 use rustix::fs::FlockOperation;
-use units::names;
 
 use crate::SysRoot;
 use crate::limit::whole;

@@ -29,7 +29,7 @@ use std::time::Duration;
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 
-use units::names;
+use record::units::names;
 
 use crate::SysRoot;
 use crate::patience;

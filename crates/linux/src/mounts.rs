@@ -16,7 +16,7 @@ use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
 
 use crate::SysRoot;
-use units::names;
+use record::units::names;
 
 const MOUNTINFO: &str = "/proc/self/mountinfo";
 

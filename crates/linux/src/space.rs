@@ -1,8 +1,8 @@
 //! How much may be written to a file system without getting near its end.
 
+use record::units::names;
 use std::io;
 use std::path::{Path, PathBuf};
-use units::names;
 
 const GIB: u64 = 1 << 30;
 

@@ -1,8 +1,8 @@
 //! Errors before and beside the load itself.
 
+use record::units::names;
 use std::io;
 use std::path::PathBuf;
-use units::names;
 
 /// Why a load could not be made. Failed I/Os of a running actor aren't here:
 /// those are counted in its meter.

@@ -1,6 +1,6 @@
 //! Where the operations go. Pure.
 
-units::words! {
+record::words! {
     /// The order in which blocks are visited.
     pub enum PatternKind {
         /// any block, each as likely

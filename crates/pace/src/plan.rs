@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
+use record::units::MIB;
 use ssd::{Card, Discard};
-use units::MIB;
 
 use crate::goal::Goal;
 use crate::quantity::{Bytes, Line, Seconds, SecondsPerByte, Share};

@@ -9,7 +9,7 @@ pub enum Refusal {
     #[error(
         "a latency of {} can't be held: the smallest discards make a read wait up to {} longer; \
          --max-latency {} can be met",
-        show(*.asked), show(*.smallest), units::duration_exact(*.least)
+        show(*.asked), show(*.smallest), record::units::duration_exact(*.least)
     )]
     Latency {
         /// The latency that was asked for.
@@ -22,8 +22,8 @@ pub enum Refusal {
     /// It can't be done by the deadline at that slowdown.
     #[error(
         "{} is too soon at a slowdown of {}: --deadline {} can be met{}",
-        units::duration_exact(*.asked), units::percent(*.slowdown),
-        units::duration_exact(*.least), or_slowdown(*.needed)
+        record::units::duration_exact(*.asked), record::units::percent(*.slowdown),
+        record::units::duration_exact(*.least), or_slowdown(*.needed)
     )]
     Deadline {
         /// The deadline that was asked for.
@@ -82,7 +82,7 @@ fn or_slowdown(needed: f64) -> String {
 }
 
 fn show(span: Duration) -> String {
-    units::latency_us(span.as_secs_f64() * 1e6)
+    record::units::latency_us(span.as_secs_f64() * 1e6)
 }
 
 #[cfg(test)]

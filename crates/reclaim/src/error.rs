@@ -7,7 +7,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::words::of_io;
-use units::names::quoted;
+use record::units::names::quoted;
 
 /// A result whose error ends a deletion, unless another is named.
 pub type Result<T, E = ReclaimError> = std::result::Result<T, E>;

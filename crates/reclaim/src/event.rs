@@ -4,8 +4,8 @@ use std::fmt::Display;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use record::units::names::quoted;
 use rustix::io::Errno;
-use units::names::quoted;
 
 use crate::throttle::Summary;
 use crate::words::of;

@@ -17,6 +17,7 @@ mod directory;
 mod error;
 mod event;
 pub mod guard;
+pub mod lease;
 mod rm;
 pub mod throttle;
 pub mod trim;

@@ -137,7 +137,7 @@ pub fn in_words(all: &[Absent]) -> Option<String> {
         1 => String::new(),
         n => format!(" in {n} spans"),
     };
-    let seconds = units::seconds(seconds);
+    let seconds = crate::units::seconds(seconds);
     Some(format!("{seconds}{spans} ({})", why.join(", ")))
 }
 

@@ -23,6 +23,7 @@ mod line;
 mod lines;
 mod push;
 mod reader;
+pub mod units;
 pub mod waits;
 mod writer;
 

@@ -10,8 +10,8 @@
 use std::io::{self, Write};
 
 use record::RunRecord;
+use record::units::names::is_harmful;
 use record::{Part, PhaseName};
-use units::names::is_harmful;
 
 use crate::words;
 

@@ -49,7 +49,7 @@ pub(crate) fn all(verdict: &Verdict) -> Vec<Fact> {
 
 fn writes(facts: &mut Vec<Fact>, writes: &Writes) {
     let figures = |figures: WriteFigures| {
-        let rate = format!("{}/s", units::bytes(figures.bytes_per_s as u64));
+        let rate = format!("{}/s", record::units::bytes(figures.bytes_per_s as u64));
         match figures.lumpiness {
             Some(lumpiness) => format!("{rate} at a lumpiness of {lumpiness:.2}"),
             None => rate,
@@ -66,7 +66,7 @@ fn writes(facts: &mut Vec<Fact>, writes: &Writes) {
     let text = format!(
         "{} (standard deviation over mean, of intervals of {})",
         parts.join(", "),
-        units::seconds(writes.interval_ms / 1e3)
+        record::units::seconds(writes.interval_ms / 1e3)
     );
     fact(facts, "writes", Tone::Plain, text);
 }
@@ -79,17 +79,17 @@ fn deletion(facts: &mut Vec<Fact>, deletion: &Deletion) {
     let plural = if deletion.files == 1 { "" } else { "s" };
     let text = format!(
         "{} in {} file{plural}; the calls took {}",
-        units::bytes(deletion.bytes),
-        units::count(deletion.files),
-        units::seconds(deletion.seconds)
+        record::units::bytes(deletion.bytes),
+        record::units::count(deletion.files),
+        record::units::seconds(deletion.seconds)
     );
     fact(facts, "deletion", Tone::Plain, text);
 }
 
 /// Adds how much an event freed, how long it took, and how its command ended.
 fn event(facts: &mut Vec<Fact>, deletion: &Deletion) {
-    let took = units::seconds(deletion.seconds);
-    let freed = units::bytes(deletion.bytes);
+    let took = record::units::seconds(deletion.seconds);
+    let freed = record::units::bytes(deletion.bytes);
     let (tone, ended) = match (deletion.exit_code, deletion.signal) {
         (Some(0), _) | (None, None) => (Tone::Plain, String::new()),
         (_, Some(signal)) => (Tone::Bad, format!("; signal {signal} ended its command")),
@@ -132,8 +132,8 @@ fn whose(seen: &Foreground, verdict: &Verdict) -> String {
 fn foreground(facts: &mut Vec<Fact>, seen: &Foreground, verdict: &Verdict) {
     let whose = whose(seen, verdict);
     if let Some(stall) = &seen.stall {
-        let all = units::seconds(stall.seconds);
-        let longest = units::seconds(stall.longest_s);
+        let all = record::units::seconds(stall.seconds);
+        let longest = record::units::seconds(stall.longest_s);
         let pieces = if longest == all {
             "in one piece".to_owned()
         } else {
@@ -142,17 +142,17 @@ fn foreground(facts: &mut Vec<Fact>, seen: &Foreground, verdict: &Verdict) {
         let how = match stall.limit_us {
             // An open loop's rate is given; its waits tell.
             Some(limit) if seen.loop_kind.is_open() => {
-                format!("waits above {}", units::latency_us(limit))
+                format!("waits above {}", record::units::latency_us(limit))
             }
             _ => format!(
                 "{} of the rate was left; {} of work lost",
-                units::percent(stall.depth),
-                units::seconds(stall.lost_s)
+                record::units::percent(stall.depth),
+                record::units::seconds(stall.lost_s)
             ),
         };
         let mut text = format!("{whose}{all} {pieces}; {how}");
         if let Some(worst) = stall.worst_latency_us {
-            text += &format!("; longest wait {}", units::latency_us(worst));
+            text += &format!("; longest wait {}", record::units::latency_us(worst));
         }
         fact(facts, "stall", Tone::Bad, text);
     } else if let Some(ratio) = seen
@@ -167,18 +167,18 @@ fn foreground(facts: &mut Vec<Fact>, seen: &Foreground, verdict: &Verdict) {
         };
         let mut text = format!(
             "{whose}{} of the baseline's rate while discards were processed",
-            units::percent(ratio)
+            record::units::percent(ratio)
         );
         if let Some(lost) = seen.lost_s.filter(|&lost| lost > 0.0) {
-            text += &format!("; {} of work lost", units::seconds(lost));
+            text += &format!("; {} of work lost", record::units::seconds(lost));
         }
         fact(facts, "rate kept", hue, text);
     }
     if let Some(stall) = &seen.stall_by_others {
         let text = format!(
             "{whose}{} (to {}), by discards of others",
-            units::seconds(stall.seconds),
-            units::percent(stall.depth)
+            record::units::seconds(stall.seconds),
+            record::units::percent(stall.depth)
         );
         fact(facts, "stall", Tone::Warn, text);
     }
@@ -204,8 +204,8 @@ fn foreground(facts: &mut Vec<Fact>, seen: &Foreground, verdict: &Verdict) {
             Tone::Bad,
             format!(
                 "{whose}{} operation{plural} never finished; the oldest had waited {}",
-                units::count(unfinished.operations),
-                units::latency_us(unfinished.oldest_us)
+                record::units::count(unfinished.operations),
+                record::units::latency_us(unfinished.oldest_us)
             ),
         );
     }
@@ -218,9 +218,9 @@ fn dips(dips: &[&Dip], discards: Option<DipDiscards>, whose: &str) -> String {
         .map(|dip| {
             format!(
                 "{} at {:.1} s (to {})",
-                units::seconds(dip.seconds),
+                record::units::seconds(dip.seconds),
                 dip.at_s,
-                units::percent(dip.depth)
+                record::units::percent(dip.depth)
             )
         })
         .collect();
@@ -247,8 +247,8 @@ fn whose_doing(discards: Option<DipDiscards>) -> &'static str {
 fn others(facts: &mut Vec<Fact>, others: &OthersDiscards) {
     let text = format!(
         "{} discarded in {}, not this deletion's: {}",
-        units::bytes(others.bytes),
-        units::seconds(others.active_s),
+        record::units::bytes(others.bytes),
+        record::units::seconds(others.active_s),
         others.why.in_words()
     );
     fact(facts, "others", Tone::Warn, text);
@@ -271,12 +271,22 @@ fn discard(facts: &mut Vec<Fact>, verdict: &Verdict) {
         ..1e-3 => "the first discard came at once".to_owned(),
         _ => format!(
             "the first discard came {} after the first deletion call",
-            units::seconds(lag)
+            record::units::seconds(lag)
         ),
     };
-    let drain = |s: f64| format!("paid {} after the last deletion call", units::seconds(s));
+    let drain = |s: f64| {
+        format!(
+            "paid {} after the last deletion call",
+            record::units::seconds(s)
+        )
+    };
     let parts = [
-        debt.map(|bytes| format!("up to {} freed and not yet discarded", units::bytes(bytes))),
+        debt.map(|bytes| {
+            format!(
+                "up to {} freed and not yet discarded",
+                record::units::bytes(bytes)
+            )
+        }),
         discard.first_discard_lag_s.map(first),
         discard.drain_s.map(drain),
     ];
@@ -302,18 +312,18 @@ fn trim(facts: &mut Vec<Fact>, discard: &Discard) {
     };
     let commands = |commands: u64| {
         let plural = if commands == 1 { "" } else { "s" };
-        let mut text = format!("{} discard{plural}", units::count(commands));
+        let mut text = format!("{} discard{plural}", record::units::count(commands));
         if let Some(mean) = discard.mean_bytes {
-            text += &format!(" of {}", units::bytes(mean as u64));
+            text += &format!(" of {}", record::units::bytes(mean as u64));
         }
         if let Some(bytes) = discard.bytes {
-            text += &format!(", {} in all", units::bytes(bytes));
+            text += &format!(", {} in all", record::units::bytes(bytes));
         }
         text
     };
-    let rate = |rate: f64| format!("{bound}{}", units::byte_rate(rate));
-    let active = |s: f64| format!("busy with them for {}", units::seconds(s));
-    let wait = |us: f64| format!("mean wait {}", units::latency_us(us));
+    let rate = |rate: f64| format!("{bound}{}", record::units::byte_rate(rate));
+    let active = |s: f64| format!("busy with them for {}", record::units::seconds(s));
+    let wait = |us: f64| format!("mean wait {}", record::units::latency_us(us));
     let mut parts = [
         discard.bytes_per_s.map(rate),
         discard.commands.map(commands),
@@ -328,20 +338,20 @@ fn trim(facts: &mut Vec<Fact>, discard: &Discard) {
 
 fn cost(facts: &mut Vec<Fact>, fit: &Fit) {
     let at = fit.at_mib.map_or(String::new(), |mib| {
-        let size = units::bytes((mib * units::MIB as f64) as u64);
+        let size = record::units::bytes((mib * record::units::MIB as f64) as u64);
         format!(" (at {size})")
     });
     let service = |us| {
         format!(
             "a discard occupies the drive for {}{at}",
-            units::latency_us(us)
+            record::units::latency_us(us)
         )
     };
     let line = |(a, b)| {
         format!(
             "{} + {} per MiB",
-            units::latency_us(a),
-            units::latency_us(b)
+            record::units::latency_us(a),
+            record::units::latency_us(b)
         )
     };
     let ops = |ops: f64| {
@@ -367,10 +377,10 @@ fn barrier(fit: &Fit) -> Option<String> {
     let blocked = phi.or(fit.blocked.map(|share| (share, fit.blocked_95)));
     let (share, bounds) = blocked.filter(|(share, _)| share.is_finite()).unzip();
     let blocks = share.map(|share| {
-        let range = range(bounds.flatten(), units::percent);
+        let range = range(bounds.flatten(), record::units::percent);
         format!(
             "a discard blocks other I/O for {}{range} of its time",
-            units::percent(share)
+            record::units::percent(share)
         )
     });
     let word = match fit.barrier {
@@ -420,16 +430,23 @@ fn control(facts: &mut Vec<Fact>, control: &Control) {
             text += &format!(
                 "; {} stalled for {}",
                 seen.actor,
-                units::seconds(stall.seconds)
+                record::units::seconds(stall.seconds)
             );
         }
         let lost: f64 = seen.dips.iter().map(|dip| dip.seconds).sum();
         if lost > 0.0 {
-            text += &format!("; {} dipped for {}", seen.actor, units::seconds(lost));
+            text += &format!(
+                "; {} dipped for {}",
+                seen.actor,
+                record::units::seconds(lost)
+            );
         }
     }
     if let Some(bytes) = control.discard_bytes.filter(|&bytes| bytes > 0) {
-        text += &format!("; {} were discarded all the same", units::bytes(bytes));
+        text += &format!(
+            "; {} were discarded all the same",
+            record::units::bytes(bytes)
+        );
     }
     fact(facts, "control", hue, text);
 }

@@ -151,8 +151,8 @@ impl Row {
 
     pub(crate) fn cell(self, figures: &Figures) -> String {
         let show = match self {
-            Row::Ops => units::rate,
-            Row::P50 | Row::P99 | Row::P999 | Row::Max => units::latency_us,
+            Row::Ops => record::units::rate,
+            Row::P50 | Row::P99 | Row::P999 | Row::Max => record::units::latency_us,
         };
         self.value(figures).map_or("–".to_owned(), show)
     }

@@ -121,7 +121,7 @@ pub fn svg(blocked: &Blocked) -> String {
     }
     frames(&mut body, &root, LEFT, bottom - ROW, px_per_s, root.seconds);
     timeline(&mut body, &blocked.timeline, bottom + GAP);
-    let heading = format!("Blocked for {}", units::seconds(root.seconds));
+    let heading = format!("Blocked for {}", record::units::seconds(root.seconds));
     document([WIDTH, height], &blocked.title, LEFT, &heading, &body)
 }
 
@@ -169,9 +169,9 @@ fn frames(svg: &mut String, node: &Node, mut x: f64, y: f64, px_per_s: f64, whol
             let share = above.seconds / whole_s;
             let about = format!(
                 "{name}: {} ({}), {} of it discards' fault",
-                units::seconds(above.seconds),
-                units::percent(share),
-                units::seconds(above.discards_s)
+                record::units::seconds(above.seconds),
+                record::units::percent(share),
+                record::units::seconds(above.discards_s)
             );
             *svg += &format!("<g><title>{}</title>", text(&about));
             let high = ROW - 1.0;
@@ -245,7 +245,7 @@ fn timeline(svg: &mut String, all: &[Stretch], top: f64) {
     let y = bottom + LANE + 18.0;
     *svg += &label([LEFT, y], GREY, "0 s; the dark lane: a discard in flight");
     let end = format!("{GREY} text-anchor=\"end\"");
-    *svg += &label([WIDTH - LEFT, y], &end, &units::seconds(end_s));
+    *svg += &label([WIDTH - LEFT, y], &end, &record::units::seconds(end_s));
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use judge::Verdict;
 use judge::compare::Comparison;
-use units::names::harmless_json;
+use record::units::names::harmless_json;
 
 /// A verdict as indented JSON that ends with a line feed. Figures that aren't
 /// numbers (a ratio of nothing) become `null`, as the schema has it.

@@ -6,7 +6,7 @@ use record::RunRecord;
 use crate::terminal::{self, Style};
 use crate::words::Tone;
 use crate::{facts, figures, words};
-use units::names::{harmless, is_harmful};
+use record::units::names::{harmless, is_harmful};
 
 /// The sentence, a table per actor, the figures, what to do next, and the
 /// set-up folded away. Names are shown as they are: none becomes markup.

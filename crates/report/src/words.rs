@@ -7,8 +7,8 @@ use ::judge::counting;
 use ::judge::verdict::condition::{CheckResult, Checked};
 use ::judge::verdict::{BaselineFrom, Finding, Reason};
 use ::record::RunRecord;
+pub(crate) use ::record::units::utc;
 use ::record::{ActorInfo, DiscardSetting, EventKind, LoopKind, Part, PhaseName, Target};
-pub(crate) use ::units::utc;
 use storage::FileSystem;
 
 /// How good or bad a statement is; the caller decides how that looks.
@@ -146,15 +146,15 @@ pub(crate) fn loop_kind(kind: &LoopKind) -> String {
             ..
         } => {
             let arrivals = if poisson { " (Poisson)" } else { "" };
-            format!("open loop at {}{arrivals}", units::rate(rate_per_s))
+            format!("open loop at {}{arrivals}", record::units::rate(rate_per_s))
         }
     }
 }
 
 /// A block's size; whole units without the `.0` that would promise a measurement.
 fn block(bytes: u64) -> String {
-    let shown = units::bytes(bytes);
-    if units::parse_size(&shown) == Ok(bytes) {
+    let shown = record::units::bytes(bytes);
+    if record::units::parse_size(&shown) == Ok(bytes) {
         shown.replace(".0 ", " ")
     } else {
         shown
@@ -212,7 +212,7 @@ fn too_noisy(verdict: &Verdict) -> String {
     let seen = match seen.min_by(f64::total_cmp).filter(|&loss| loss < 1.0) {
         Some(loss) => format!(
             "Only a loss of {} or more would have been seen",
-            units::percent(loss)
+            record::units::percent(loss)
         ),
         None => "No loss would have been seen".to_owned(),
     };
@@ -228,7 +228,7 @@ fn too_little(verdict: &Verdict, target: &Target) -> String {
     let more = match verdict.try_bytes {
         Some(bytes) => format!(
             "Delete {} (--size), which would take seconds.",
-            units::bytes(bytes)
+            record::units::bytes(bytes)
         ),
         None if target.size_bytes == 0 => "Delete more.".to_owned(),
         None => {

@@ -5,7 +5,9 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::time::Duration;
 
-use units::{bytes_exact, duration_exact, parse_duration, parse_rate, parse_share, parse_size};
+use record::units::{
+    bytes_exact, duration_exact, parse_duration, parse_rate, parse_share, parse_size,
+};
 
 /// How a value is written.
 pub(crate) trait Form<T> {
@@ -18,7 +20,7 @@ pub(crate) trait Form<T> {
 /// A whole number of a range.
 impl<T: FromStr + PartialOrd + Display + Copy> Form<T> for RangeInclusive<T> {
     fn read(&self, text: &str) -> Result<T, String> {
-        Ok(units::parse_whole(text, self.clone())?)
+        Ok(record::units::parse_whole(text, self.clone())?)
     }
 
     fn show(&self, value: &T) -> String {
@@ -49,9 +51,12 @@ pub(crate) const DURATION: Pair<Duration> = Pair(|text| Ok(parse_duration(text)?
 pub(crate) const SPAN: Pair<Duration> = Pair(span, show_duration);
 pub(crate) const SHARE: Pair<f64> = Pair(
     |text| Ok(parse_share(text)?),
-    |&share| units::percent_exact(share),
+    |&share| record::units::percent_exact(share),
 );
-pub(crate) const TRUTH: Pair<bool> = Pair(|text| Ok(units::parse_truth(text)?), bool::to_string);
+pub(crate) const TRUTH: Pair<bool> = Pair(
+    |text| Ok(record::units::parse_truth(text)?),
+    bool::to_string,
+);
 /// Operations a second; 0 for none.
 pub(crate) const RATE: Pair<f64> = Pair(
     |text| match text {
@@ -87,7 +92,7 @@ fn show_duration(value: &Duration) -> String {
 
 /// Makes a struct of settings from a table. A row has a key's meaning, its name, its field, the
 /// [`Form`] of its value, and its default (with other defaults by kind, as
-/// [`units::settings::default_of`] reads them). The fields in brackets have no key.
+/// [`record::units::settings::default_of`] reads them). The fields in brackets have no key.
 macro_rules! settings {
     (
         $(#[$meta:meta])*
@@ -107,7 +112,7 @@ macro_rules! settings {
 
         impl $of {
             /// Every key.
-            pub const KEYS: &'static [units::settings::Key] = &[$(units::settings::Key {
+            pub const KEYS: &'static [record::units::settings::Key] = &[$(record::units::settings::Key {
                 name: $name,
                 about: concat!($($about, "\n"),+),
                 default: Some($default),
@@ -117,7 +122,7 @@ macro_rules! settings {
             fn usual(kind: &str, $($extra: $extra_type),*) -> $of {
                 $of {
                     $($field: {
-                        let text = units::settings::default_of($default, kind);
+                        let text = record::units::settings::default_of($default, kind);
                         match $crate::keys::Form::<$type>::read(&$form, text) {
                             Ok(value) => value,
                             Err(why) => unreachable!("the default of {}: {why}", $name),
@@ -128,16 +133,16 @@ macro_rules! settings {
             }
 
             /// Sets one of its keys.
-            pub(crate) fn set_own(&mut self, name: &str, text: &str) -> Result<(), units::settings::SetError> {
+            pub(crate) fn set_own(&mut self, name: &str, text: &str) -> Result<(), record::units::settings::SetError> {
                 match name {
                     $( $name => self.$field = $crate::keys::Form::<$type>::read(&$form, text)?, )+
-                    _ => return Err(units::settings::SetError::Unknown(None)),
+                    _ => return Err(record::units::settings::SetError::Unknown(None)),
                 }
                 Ok(())
             }
 
             /// Its keys, each with the text of its value.
-            pub(crate) fn shown(&self) -> impl Iterator<Item = (&'static units::settings::Key, String)> {
+            pub(crate) fn shown(&self) -> impl Iterator<Item = (&'static record::units::settings::Key, String)> {
                 let texts = [$($crate::keys::Form::<$type>::show(&$form, &self.$field)),+];
                 Self::KEYS.iter().zip(texts)
             }

@@ -64,7 +64,7 @@ impl Recorder {
         if rows > MOST_ROWS {
             return Err(SimError::TooLong(format!(
                 "{rows:.0} rows would be recorded: give an `interval` of at least {}",
-                units::seconds((longest.as_secs_f64() / MOST_ROWS).ceil())
+                record::units::seconds((longest.as_secs_f64() / MOST_ROWS).ceil())
             )));
         }
         let record = RunRecord::new(head(setup, actors, stack)).map_err(unlikely)?;

@@ -16,6 +16,7 @@
 
 pub mod card;
 pub mod drive;
+pub mod extents;
 pub mod fit;
 pub mod flash;
 pub mod profiles;

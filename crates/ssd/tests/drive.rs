@@ -6,8 +6,8 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::time::Duration;
 
-use extents::Extents;
 use proptest::prelude::*;
+use ssd::extents::Extents;
 use ssd::{Card, Command, Completion, Drive, Refused, Time, profiles};
 
 const MIB: u64 = 1 << 20;

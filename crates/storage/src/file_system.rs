@@ -4,9 +4,9 @@ use std::path::Path;
 
 use linux::SysRoot;
 use linux::mounts::Mount;
+use record::units::names;
 use record::{DiscardSetting, DiscardsAtMost, Target};
 use serde::{Deserialize, Serialize};
-use units::names;
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;

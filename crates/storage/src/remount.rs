@@ -28,10 +28,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use record::DiscardSetting;
+use record::units::names;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mount as syscalls;
-use units::names;
 
 use crate::FileSystem;
 use linux::SysRoot;

@@ -13,8 +13,8 @@
 
 use std::path::{Path, PathBuf};
 
+use record::units::names;
 use record::{DeviceInfo, DiscardSetting, Target};
-use units::names;
 
 use crate::counter;
 use crate::devices::{self, DeviceError, DeviceTree};

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use linux::SysRoot;
 use linux::fstab::{Entry, noted_options};
 use linux::mounts::{self, Mount, MountError};
-use units::names::quoted;
+use record::units::names::quoted;
 
 use crate::devices;
 

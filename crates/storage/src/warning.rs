@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use record::DeviceKind;
+use record::units::names::shown;
 use serde::{Serialize, Serializer};
-use units::names::shown;
 
 /// A fact about a target or its statistics that limits what a run, a deletion or a trim can do.
 /// Shown as a sentence without a full stop.

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use ::lab::Info;
 use ::sim::STACKS;
+use record::units::typed::{hint, nearest, sentence_end};
 use ssd::card::KEYS;
 use ssd::{Card, profiles};
-use units::typed::{hint, nearest, sentence_end};
 
 use crate::exit::Error;
 

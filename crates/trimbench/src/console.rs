@@ -3,8 +3,8 @@
 use std::io::IsTerminal;
 
 use ::console::Term;
+use record::units::names;
 use report::terminal::Style;
-use units::names;
 
 /// Where the text for people goes: to standard output, or to standard error
 /// when standard output carries JSON.

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use bench::BenchError;
 use bench::scenario::ScenarioError;
-use units::names;
+use record::units::names;
 
 use crate::input::InputError;
 
@@ -87,7 +87,7 @@ pub(crate) enum Error {
     Device(#[from] reclaim::device::DeviceError),
     /// A lease that can't be had.
     #[error(transparent)]
-    Lease(#[from] lease::LeaseError),
+    Lease(#[from] reclaim::lease::LeaseError),
     /// A simulated drive.
     #[error(transparent)]
     Lab(#[from] ::lab::LabError),
@@ -99,7 +99,7 @@ pub(crate) enum Error {
     Prove(#[from] diagnose::inspect::prove::ProveError),
     /// Data that could not be verified.
     #[error(transparent)]
-    Verify(#[from] verify::VerifyError),
+    Verify(#[from] experiments::verify::VerifyError),
     /// A suite, or trials of settings.
     #[error(transparent)]
     Experiment(#[from] experiments::Error),
@@ -111,7 +111,7 @@ pub(crate) enum Error {
     Fit(#[from] ssd::fit::FitError),
     /// A figure that no device card can hold.
     #[error("no device card can be made of it: {0}")]
-    Card(#[from] units::settings::SetError),
+    Card(#[from] record::units::settings::SetError),
     /// A run in virtual time that broke its own rules.
     #[error("the simulation failed: {0}; report it")]
     Simulated(String),
@@ -157,7 +157,7 @@ impl Error {
             Error::Guard(error) => error.is_usage(),
             Error::Device(error) => error.is_usage(),
             Error::Experiment(error) => error.is_usage(),
-            Error::Lease(error) => !matches!(error, lease::LeaseError::Refused(_)),
+            Error::Lease(error) => !matches!(error, reclaim::lease::LeaseError::Refused(_)),
             Error::Scenario(_) | Error::Input(_) | Error::Usage(_) | Error::OutputOpen { .. } => {
                 true
             }

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use ::lab::{Info, Lab};
-use units::names;
+use record::units::names;
 
 use crate::console::Stream;
 use crate::simulated;
@@ -68,7 +68,7 @@ fn sentence(info: &Info, refused: u64) -> String {
     let next = match (&spec.store, spec.store_limit_bytes) {
         (_, Some(limit)) => format!(
             "its limit is {}; make the drive with a larger store-limit",
-            units::bytes(limit)
+            record::units::bytes(limit)
         ),
         (Some(_), None) => "free space on its file system, or make the drive with `--store` on \
                             another one"
@@ -84,7 +84,7 @@ fn sentence(info: &Info, refused: u64) -> String {
         "the store of the drive {} of `trimbench lab` ({store}) is full, and {} write{plural} to \
          the drive {verb} refused: {next}",
         spec.name,
-        units::count(refused),
+        record::units::count(refused),
     )
 }
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 use bench::scenario::values::positive_duration;
 use clap::Args;
 use pace::{Goal, Refusal, Work};
+use record::units::{duration_exact, names, percent_exact};
 use ssd::Card;
-use units::{duration_exact, names, percent_exact};
 
 /// The heading of the options for the goal.
 pub(crate) const GOALS: &str = "How much others' I/O may lose";
@@ -65,7 +65,7 @@ impl GoalArgs {
 }
 
 pub(crate) fn share(text: &str) -> Result<f64, String> {
-    let share = units::parse_share(text).map_err(|error| error.to_string())?;
+    let share = record::units::parse_share(text).map_err(|error| error.to_string())?;
     match share >= 0.001 {
         true => Ok(share),
         false => Err("at least 0.1% must be allowed, or it would never end".to_owned()),

@@ -7,10 +7,10 @@ use std::path::Path;
 
 use formats::Kind;
 use record::RunRecord;
+use record::units::names;
 use record::{ReadError, RecordReader};
 use report::seconds::Seconds;
 use rustix::fs::{Mode, OFlags};
-use units::names;
 
 use crate::exit::Error;
 use crate::verdicts;

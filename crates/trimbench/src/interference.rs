@@ -38,8 +38,8 @@ pub(crate) fn lost(summary: &Summary) -> String {
 fn of_series(readers: &ReaderLoss, ops: &str) -> String {
     let rates = format!(
         "{} without discards, {} in all",
-        units::rate(readers.baseline_per_s),
-        units::rate(readers.during_per_s)
+        record::units::rate(readers.baseline_per_s),
+        record::units::rate(readers.during_per_s)
     );
     if readers.open_loop {
         return format!(
@@ -53,7 +53,7 @@ fn of_series(readers: &ReaderLoss, ops: &str) -> String {
         format!(
             "; without any discard in service they were {} slower than before it began: other I/O, \
              commits, or a load that changed",
-            units::percent(slower)
+            record::units::percent(slower)
         )
     });
     format!(
@@ -66,7 +66,7 @@ fn of_canary(canary: &CanaryWaits) -> String {
     format!(
         "a read waited {} longer (p99.9 of {}; at most {})",
         time(canary.p999_added),
-        units::count(canary.reads),
+        record::units::count(canary.reads),
         time(canary.max_added)
     )
 }
@@ -93,9 +93,11 @@ fn away(summary: &Summary) -> Option<String> {
 
 fn goal(result: &GoalResult) -> String {
     let limit = match result.limit {
-        Limit::Slowdown(share) => format!("--slowdown {}", units::percent_exact(share)),
-        Limit::MaxLatency(limit) => format!("--max-latency {}", units::duration_exact(limit)),
-        Limit::Deadline(limit) => format!("--deadline {}", units::duration_exact(limit)),
+        Limit::Slowdown(share) => format!("--slowdown {}", record::units::percent_exact(share)),
+        Limit::MaxLatency(limit) => {
+            format!("--max-latency {}", record::units::duration_exact(limit))
+        }
+        Limit::Deadline(limit) => format!("--deadline {}", record::units::duration_exact(limit)),
     };
     let Some(measured) = result.measured else {
         return match result.kept {
@@ -170,7 +172,7 @@ fn when(result: &GoalResult) -> String {
         Limit::Slowdown(_) => format!(
             "; the worst {} s lost {}, {}",
             worst.length_s,
-            units::percent(worst.value),
+            record::units::percent(worst.value),
             at(worst.at_s)
         ),
         _ => format!("; worst {}", at(worst.at_s)),
@@ -190,14 +192,14 @@ fn not_ours(over: LateReads) -> Option<String> {
     ]
     .into_iter()
     .filter(|(count, _)| *count > 0)
-    .map(|(count, why)| format!("{} {why}", units::count(count)))
+    .map(|(count, why)| format!("{} {why}", record::units::count(count)))
     .collect();
     let reads = over.all() - over.our_discards;
     let plural = if reads == 1 { "" } else { "s" };
     (reads > 0).then(|| {
         format!(
             "{} more read{plural} of the canary waited longer than that, which the goal doesn't count: {}",
-            units::count(reads),
+            record::units::count(reads),
             parts.join("; ")
         )
     })
@@ -224,9 +226,9 @@ fn is_given(limit: Limit, given: &GoalArgs) -> bool {
 fn share(measured: &Measured) -> String {
     format!(
         "{} ({} to {})",
-        units::percent(measured.value),
-        units::percent(measured.low),
-        units::percent(measured.high)
+        record::units::percent(measured.value),
+        record::units::percent(measured.low),
+        record::units::percent(measured.high)
     )
 }
 
@@ -236,8 +238,8 @@ fn time(span: Duration) -> String {
 
 fn seconds(seconds: f64) -> String {
     match seconds < 1.0 {
-        true => units::latency_us(seconds * 1e6),
-        false => units::seconds(seconds),
+        true => record::units::latency_us(seconds * 1e6),
+        false => record::units::seconds(seconds),
     }
 }
 

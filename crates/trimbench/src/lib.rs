@@ -33,7 +33,7 @@ use clap::error::ErrorKind;
 
 use cli::{Cli, Command};
 use console::Stream;
-use units::names;
+use record::units::names;
 
 /// The arguments; ends the program if they are wrong.
 fn arguments() -> Cli {

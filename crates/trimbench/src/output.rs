@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use judge::Verdict;
 use record::RecordWriter;
 use record::RunRecord;
-use units::names;
+use record::units::names;
 
 use crate::console::Stream;
 use crate::exit::Error;

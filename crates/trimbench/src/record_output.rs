@@ -5,11 +5,11 @@ use std::io::{self, Write};
 use clap::ValueEnum;
 use judge::Verdict;
 use record::RunRecord;
+use record::units::names;
 use report::csv::Run;
 use report::seconds::Seconds;
 use report::terminal::{self, Style};
 use report::{csv, hlog, html, markdown};
-use units::names;
 
 use crate::console::Stream;
 use crate::exit::Error;

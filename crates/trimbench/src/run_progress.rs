@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use bench::{Mark, Observer, Second};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use record::units::names;
 use record::{Event, EventKind, Part, PhaseName};
 use report::terminal::{self, LiveLine, Style};
-use units::names;
 
 use crate::console::Stream;
 use crate::status_line::one_line;
@@ -194,8 +194,8 @@ fn asked_for(mark: Mark) -> String {
 fn prepared(done_bytes: u64, total_bytes: u64, elapsed_s: f64) -> String {
     let done = format!(
         "prepare: {} of {}",
-        units::bytes(done_bytes),
-        units::bytes(total_bytes)
+        record::units::bytes(done_bytes),
+        record::units::bytes(total_bytes)
     );
     let per_s = done_bytes as f64 / elapsed_s;
     if per_s < 1.0 {
@@ -204,7 +204,7 @@ fn prepared(done_bytes: u64, total_bytes: u64, elapsed_s: f64) -> String {
     let left_s = total_bytes.saturating_sub(done_bytes) as f64 / per_s;
     format!(
         "{done}, {}/s, {left_s:.0} s left",
-        units::bytes_decimal(per_s as u64)
+        record::units::bytes_decimal(per_s as u64)
     )
 }
 
@@ -227,7 +227,7 @@ pub(crate) fn swept(found: &bench::Swept) -> String {
     match found {
         bench::Swept::Removed { path, bytes, .. } => format!(
             "removed {} that a killed run had left in {}",
-            units::bytes(*bytes),
+            record::units::bytes(*bytes),
             names::shown(path)
         ),
         bench::Swept::InUse { path, pid } => format!(

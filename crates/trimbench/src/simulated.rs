@@ -91,7 +91,7 @@ fn spread(survey: &Survey, left: u64, why: String) -> (u64, String) {
     let all = (left as f64 * f64::from(drives) / copies) as u64;
     let more = format!(
         "; data are striped over {drives} drives, which leaves {}",
-        units::bytes(all)
+        record::units::bytes(all)
     );
     (all, why + &more)
 }
@@ -106,7 +106,7 @@ fn full(info: &Info, left: u64) -> String {
         "the drive {} of `trimbench lab` can store {} more; `lab up --set store-limit=SIZE` sets how much \
          it can store",
         info.spec.name,
-        units::bytes(left)
+        record::units::bytes(left)
     )
 }
 

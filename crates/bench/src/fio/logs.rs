@@ -6,10 +6,10 @@ use std::path::Path;
 
 use formats::fio::{About, FioSeries, Grid, Input, Output, series};
 use record::RunRecord;
+use record::units::names;
 use record::{
     Grain, HistogramLine, Latency, Line, Phase, SeriesLine, encode_histogram, latency_histogram,
 };
-use units::names;
 
 use super::{Job, OUTPUT};
 

@@ -12,7 +12,7 @@ use linux::space::Space;
 use load::Workers;
 use load::child::{Program, Running, Signal};
 use record::ActorInfo;
-use units::names;
+use record::units::names;
 
 use crate::error::BenchError;
 use crate::plan::{FioJob, Plan};
@@ -206,7 +206,7 @@ impl Fio {
         if self.room.is_too_little() {
             self.over = true;
             self.running.signal(Signal::KILL);
-            let reserve = units::bytes(self.reserve_bytes);
+            let reserve = record::units::bytes(self.reserve_bytes);
             return Some(News::Failed(self.failed(format!(
                 "its files leave less than the {reserve} that stay free on this file system: give \
                  it smaller ones"

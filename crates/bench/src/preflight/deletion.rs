@@ -52,9 +52,9 @@ fn figures(deletion: &Deletion) -> Result<(), BenchError> {
         return refuse(format!(
             "{} in {} leaves less than a block of {} for each: raise the size or \
              lower the number of files",
-            units::bytes(deletion.size_bytes),
-            units::counted(u64::from(files), "file"),
-            units::bytes(BLOCK),
+            record::units::bytes(deletion.size_bytes),
+            record::units::counted(u64::from(files), "file"),
+            record::units::bytes(BLOCK),
         ));
     }
     Ok(method.check(&Files {

@@ -83,8 +83,8 @@ fn blocks_fit(plan: &Plan) -> Result<(), BenchError> {
                 "{}: blocks of {} are larger than {file}, {}: give a smaller block size or a \
                  larger file",
                 actor.name,
-                units::bytes((*block_bytes).into()),
-                units::bytes(size_bytes),
+                record::units::bytes((*block_bytes).into()),
+                record::units::bytes(size_bytes),
             )));
         }
     }

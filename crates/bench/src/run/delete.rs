@@ -69,7 +69,7 @@ impl Script<'_> {
                     return Ok(());
                 }
                 State::GaveUp => {
-                    let left = units::bytes(drain.debt_bytes());
+                    let left = record::units::bytes(drain.debt_bytes());
                     let text = format!("{left} freed and not discarded");
                     self.session
                         .event(EventKind::DiscardsDidNotCome, Some(text));

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use load::{Actor, ActorSpec, Deletion, LoadError};
+use record::units::names;
 use record::{EventKind, Part};
-use units::names;
 
 use super::{Early, Script};
 use crate::actors;

@@ -3,8 +3,8 @@
 
 use std::str::FromStr;
 
-use units::settings::{Section, SetError};
-use units::typed::hint;
+use record::units::settings::{Section, SetError};
+use record::units::typed::hint;
 
 use super::Actor;
 

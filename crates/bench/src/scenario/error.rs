@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use units::names;
-use units::typed::{Mistake, Place, hint, nearest};
+use record::units::names;
+use record::units::typed::{Mistake, Place, hint, nearest};
 
 use super::Actor;
 

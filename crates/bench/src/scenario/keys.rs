@@ -1,7 +1,7 @@
 //! Every key of a scenario by its path, such as `deletion.chunk`.
 
-use units::settings::{Key, Section, SetError};
-use units::typed::nearest;
+use record::units::settings::{Key, Section, SetError};
+use record::units::typed::nearest;
 
 use super::{Actor, AskedDeletion, Foreground, General, Judging, Phases};
 

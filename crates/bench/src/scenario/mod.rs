@@ -41,8 +41,8 @@ pub use error::ScenarioError;
 pub use load::deleter::{AskedDeletion, How};
 pub use overlay::{Idle, Options};
 pub use parts::{Actor, Foreground, General, Judging, Phases};
+pub use record::units::values;
 pub use shipped::{Shipped, all, by_name};
-pub use units::values;
 pub use words::{ActorOp, Counters};
 
 /// Most bytes of a scenario's file.

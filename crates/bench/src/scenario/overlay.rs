@@ -1,6 +1,6 @@
 //! The command line's options laid over a scenario.
 
-use units::settings::{Section, SetError};
+use record::units::settings::{Section, SetError};
 
 use super::{
     Actor, AskedDeletion, Foreground, General, Judging, Phases, Scenario, ScenarioError, keys,

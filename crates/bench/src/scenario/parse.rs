@@ -3,10 +3,10 @@
 use std::ops::Range;
 use std::str::FromStr;
 
+use record::units::settings::{Section, SetError};
+use record::units::typed::{Mistake, Place, nearest};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
-use units::settings::{Section, SetError};
-use units::typed::{Mistake, Place, nearest};
 
 use super::{Actor, AskedDeletion, Foreground, Judging, Phases, Scenario, ScenarioError, keys};
 

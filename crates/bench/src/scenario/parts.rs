@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use units::{section, values as v};
+use record::section;
+use record::units::values as v;
 
 use super::uses::{AT_BLOCKS, IN_THE_FILE, MIXED, OWN_FILE};
 use super::words::{self, ActorOp, Counters};
@@ -108,7 +109,7 @@ section! {
 #[cfg(test)]
 mod tests {
     use load::deleter::{AskedDeletion, End};
-    use units::settings::Section;
+    use record::units::settings::Section;
 
     use super::*;
 

@@ -1,7 +1,7 @@
 //! From what a scenario says of an actor to what a plan does, with the defaults of its kind.
 
 use load::{ActorSpec, Blocks, LoopKind, Op, PatternKind, TaskSpec, Work, task};
-use units::GIB;
+use record::units::GIB;
 
 use super::Actor;
 use super::words::ActorOp;

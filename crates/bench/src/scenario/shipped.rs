@@ -1,6 +1,6 @@
 //! The scenarios that are shipped, as the build script found them.
 
-use units::typed::nearest;
+use record::units::typed::nearest;
 
 use super::{Scenario, ScenarioError};
 

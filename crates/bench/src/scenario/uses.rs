@@ -1,7 +1,7 @@
 //! Which key does something with which kind of actor. A key that would do nothing is
 //! refused: whoever gave it expected something of it.
 
-use units::words::any_of;
+use record::units::words::any_of;
 
 use super::words::ActorOp;
 use super::{Actor, Scenario};
@@ -81,7 +81,7 @@ impl Actor {
 
 #[cfg(test)]
 mod tests {
-    use units::settings::Section;
+    use record::units::settings::Section;
 
     use super::*;
 

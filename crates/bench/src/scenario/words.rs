@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 use load::deleter::{End, How};
 use load::task::Kind;
 use load::{Engine, PatternKind};
-use units::words;
-use units::words::{Word, one_of};
+use record::units::words::{Word, one_of};
+use record::words;
 
 use crate::plan::Control;
 

@@ -8,9 +8,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use linux::files::{self, Caching, FileError};
+use record::units::names::shown;
 use ssd::Card;
 use storage::stack::Stack;
-use units::names::shown;
 
 use super::{Cuts, Forecast, count, joined};
 

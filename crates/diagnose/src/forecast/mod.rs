@@ -154,15 +154,15 @@ fn count(
 pub fn sentence(forecast: &Forecast, verb: &str) -> String {
     let mut text = format!(
         "{verb} {}: {}",
-        units::bytes(forecast.bytes),
-        units::counted(forecast.commands, "discard"),
+        record::units::bytes(forecast.bytes),
+        record::units::counted(forecast.commands, "discard"),
     );
     if let Some(cost) = &forecast.time {
         text += &format!(
             ", a stall of {} (each up to {}); with --slowdown 10% about {}",
-            units::seconds(cost.stall_s),
-            units::latency_us(cost.longest_wait_s * 1e6),
-            units::seconds(cost.paced_s(0.1))
+            record::units::seconds(cost.stall_s),
+            record::units::latency_us(cost.longest_wait_s * 1e6),
+            record::units::seconds(cost.paced_s(0.1))
         );
     }
     text

@@ -107,7 +107,7 @@ pub enum InspectError {
     /// There is no such path.
     #[error(
         "cannot inspect {}: {source}; name a path, a mount or a block device",
-        units::names::shown(path)
+        record::units::names::shown(path)
     )]
     Path {
         /// The path.

@@ -4,10 +4,10 @@ mod drive;
 
 use std::fmt::Write;
 
+use record::units::names::{harmless, shown};
+use record::units::{bytes, minutes};
 use record::{DiscardLimits, DiscardSetting};
 use storage::stack::{Effect, Layer, LayerKind, Stack};
-use units::names::{harmless, shown};
-use units::{bytes, minutes};
 
 use super::policy::Trimmer;
 use super::{Finding, Inspection, Proof, Severity};
@@ -73,7 +73,9 @@ fn picture(out: &mut String, found: &Inspection, stack: &Stack, verbose: bool, l
             let _ = writeln!(out, "  {mark} {}: {}", fs.kind, fs.when);
             if let Some(pending) = &fs.pending {
                 let bytes = pending.bytes.map(bytes);
-                let commands = pending.commands.map(|n| units::counted(n, "command"));
+                let commands = pending
+                    .commands
+                    .map(|n| record::units::counted(n, "command"));
                 let amount = bytes.or(commands).unwrap_or_default();
                 let pace = match (pending.per_s, pending.takes_s) {
                     (Some(per_s), Some(takes_s)) => format!(
@@ -159,7 +161,7 @@ fn proven(out: &mut String, proof: &Proof, look: Look) {
                 "  {}: {} discarded in {}",
                 layer.name,
                 bytes(n),
-                units::counted(layer.commands, "command")
+                record::units::counted(layer.commands, "command")
             ),
             None => writeln!(out, "  {}: counts no discards", layer.name),
         };
@@ -279,14 +281,14 @@ fn trimmer(one: &Trimmer) -> String {
             .unwrap_or_else(|| "at times unknown".to_owned()),
     ];
     if let Some(next) = one.next_unix_s {
-        parts.push(format!("next {}", units::utc(next as f64)));
+        parts.push(format!("next {}", record::units::utc(next as f64)));
     }
     if one.random_delay_s > 0 {
         let delay = minutes(std::time::Duration::from_secs(one.random_delay_s));
         parts.push(format!("or up to {delay} later"));
     }
     if let Some(last) = one.last_unix_s {
-        parts.push(format!("last {}", units::utc(last as f64)));
+        parts.push(format!("last {}", record::units::utc(last as f64)));
     }
     let mut covers: Vec<String> = one.covers.iter().map(shown).collect();
     if one.covers_unknown {

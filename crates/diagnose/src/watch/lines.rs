@@ -1,6 +1,6 @@
 //! Updates as plain lines, for files, pipes and terminals that can't move the cursor.
 
-use units::{self as show, names};
+use record::units::{self as show, names};
 
 use super::update::{Blocked, DeviceUpdate, Update, Work};
 use crate::why::SenderWork;

@@ -5,7 +5,7 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Paragraph};
-use units::{self as show, names};
+use record::units::{self as show, names};
 
 use super::lines::{clock, mean};
 use super::update::{Blocked, DeviceUpdate, Update, Work};

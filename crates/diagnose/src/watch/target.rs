@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use linux::SysRoot;
 use linux::mounts::DeviceNumber;
+use record::units::names;
 use record::{DeviceInfo, Target};
 use storage::disks::Disks;
 use storage::{TargetError, devices};
-use units::names;
 
 /// The devices that are watched, whole ones, and what they are below.
 #[derive(Debug, Clone, PartialEq)]

@@ -199,15 +199,17 @@ impl Debt {
         };
         Some(format!(
             "pending on {}: {}, {limit}, about {}",
-            units::names::shown(&self.mount),
+            record::units::names::shown(&self.mount),
             self.words()?,
-            units::minutes(std::time::Duration::from_secs_f64(takes_s))
+            record::units::minutes(std::time::Duration::from_secs_f64(takes_s))
         ))
     }
 
     fn words(&self) -> Option<String> {
-        let commands = self.commands.map(|count| units::counted(count, "discard"));
-        self.bytes.map(units::bytes).or(commands)
+        let commands = self
+            .commands
+            .map(|count| record::units::counted(count, "discard"));
+        self.bytes.map(record::units::bytes).or(commands)
     }
 }
 

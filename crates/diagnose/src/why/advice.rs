@@ -63,7 +63,7 @@ fn paced(deletion: Option<&Deletion>, at: &str) -> String {
         Some(one) if !DELETING.contains(&one.program.as_str()) => format!(
             "`trimbench guard {at}` trims what {} deletes, with a goal for what other I/O may lose; \
              {at} is then mounted without discard",
-            units::names::harmless(&one.program)
+            record::units::names::harmless(&one.program)
         ),
         Some(_) => RM.to_owned(),
         None => {
@@ -73,7 +73,7 @@ fn paced(deletion: Option<&Deletion>, at: &str) -> String {
 }
 
 fn by_reason(sender: &SenderWork, at: Option<&str>) -> Option<String> {
-    let at = at.map_or("MOUNT".to_owned(), units::names::shown);
+    let at = at.map_or("MOUNT".to_owned(), record::units::names::shown);
     Some(match sender.reason {
         Reason::Trim => format!(
             "`trimbench fstrim {at}` keeps to a goal for what other I/O may lose, and can go on later"

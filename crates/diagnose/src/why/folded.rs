@@ -44,7 +44,10 @@ fn frames(observation: &Observation, sample: &Sample) -> Vec<String> {
     names.extend(sample.call.and_then(|call| call.name()));
     let functions = sampled.stacks[sample.stack].iter().rev();
     names.extend(functions.map(String::as_str));
-    names.into_iter().map(units::names::harmless).collect()
+    names
+        .into_iter()
+        .map(record::units::names::harmless)
+        .collect()
 }
 
 /// Stacks in the folded format of flame graph tools: a line for each, its frames separated by `;`,

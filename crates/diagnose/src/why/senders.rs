@@ -224,7 +224,7 @@ pub(super) fn to_come(trace: &Trace, mounted: &[Place], pids: &[u32]) -> Option<
     let (name, when) = place.file_system?.sends_later()?;
     Some(format!(
         " The discards of what was deleted on {} are still to come: {name} sends them {when}.",
-        units::names::shown(&place.at)
+        record::units::names::shown(&place.at)
     ))
 }
 

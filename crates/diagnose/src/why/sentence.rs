@@ -1,6 +1,6 @@
 //! The answer in a sentence.
 
-use units as show;
+use record::units as show;
 
 use super::frames::{Place, Reason, reason};
 use super::report::{Cause, Deletion, SenderWork, Verdict, Victim, Why};
@@ -70,7 +70,7 @@ fn answer(why: &Why) -> String {
 
 /// `vim (pid 123)`, or `psql (pid 12) waited for postgres (pid 34), which`.
 fn who(why: &Why, victim: &Victim) -> String {
-    let named = |name, pid| format!("{} (pid {pid})", units::names::harmless(name));
+    let named = |name, pid| format!("{} (pid {pid})", record::units::names::harmless(name));
     let own = named(&victim.name, victim.pid);
     match &why.client {
         Some(client) => format!(
@@ -180,7 +180,7 @@ fn sent(sender: &SenderWork, victim: &Victim, own: bool) -> String {
     many += &format!(" to {}", sender.device);
     let program = format!(
         "{}{}",
-        units::names::harmless(&sender.program),
+        record::units::names::harmless(&sender.program),
         sender
             .pid
             .map_or(String::new(), |pid| format!(" (pid {pid})"))
@@ -215,7 +215,7 @@ fn sent(sender: &SenderWork, victim: &Victim, own: bool) -> String {
 
 /// `rm (pid 7) had freed 8.0 GiB`.
 fn freed(deletion: &Deletion) -> String {
-    let program = units::names::harmless(&deletion.program);
+    let program = record::units::names::harmless(&deletion.program);
     let pid = deletion.pid;
     match (deletion.bytes, deletion.files) {
         (Some(bytes), _) => format!("{program} (pid {pid}) had freed {}", show::bytes(bytes)),

@@ -1,6 +1,6 @@
 //! A report for a terminal.
 
-use units as show;
+use record::units as show;
 
 use super::report::{Cause, Second, SenderWork, Victim, Wait, Why};
 use crate::{Look, wrapped};
@@ -40,14 +40,14 @@ pub fn page(why: &Why, look: Look) -> String {
     }
     page += &footer(why);
     // Frames, names and reasons may come from a recording of another machine.
-    let page = units::names::harmless(&page);
+    let page = record::units::names::harmless(&page);
     if look.unicode { page } else { ascii(&page) }
 }
 
 fn waits(victim: &Victim) -> String {
     let mut text = format!(
         "Where {} spent {}\n",
-        units::names::harmless(&victim.name),
+        record::units::names::harmless(&victim.name),
         show::seconds(victim.seconds)
     );
     for wait in victim
@@ -79,7 +79,7 @@ fn shown(wait: &Wait, victim: &Victim) -> bool {
 }
 
 fn place(wait: &Wait) -> String {
-    let at = wait.at.as_deref().map(units::names::shown);
+    let at = wait.at.as_deref().map(record::units::names::shown);
     match at {
         Some(at) => format!("{} on {at}", wait.place.words()),
         None => wait.place.words().to_owned(),
@@ -142,7 +142,7 @@ fn senders(all: &[SenderWork]) -> String {
     // What took the drive for less than a hundredth of the first's time explains nothing.
     let least = all.first().map_or(0.0, |one| one.in_drive_s / 100.0);
     for one in all.iter().filter(|one| one.in_drive_s >= least).take(ROWS) {
-        let program = units::names::harmless(&one.program);
+        let program = record::units::names::harmless(&one.program);
         let mean = one
             .mean_ms
             .map_or("-".to_owned(), |ms| show::latency_us(ms * 1e3));
@@ -158,7 +158,7 @@ fn senders(all: &[SenderWork]) -> String {
                 .as_ref()
                 .map_or(String::new(), |deletion| format!(
                     " ← {} (pid {})",
-                    units::names::harmless(&deletion.program),
+                    record::units::names::harmless(&deletion.program),
                     deletion.pid
                 ))
         );
@@ -208,7 +208,7 @@ fn others(why: &Why) -> String {
         let most = one.waits.iter().find(|wait| wait.cause.is_blocked());
         text += &format!(
             "  {:<22} {:>7} {:>9} {:>13}  {}\n",
-            units::names::harmless(&one.name),
+            record::units::names::harmless(&one.name),
             one.pid,
             show::seconds(one.blocked_s),
             show::seconds(one.discards_s),

@@ -148,13 +148,13 @@ fn unlike(ranking: &[Way]) -> Option<String> {
     let least = known().map(|(_, bytes)| bytes).min_by(f64::total_cmp)?;
     let more: Vec<String> = known()
         .filter(|(_, bytes)| *bytes > UNLIKE * least)
-        .map(|(way, bytes)| format!("{} ({})", way.words(), units::bytes(bytes as u64)))
+        .map(|(way, bytes)| format!("{} ({})", way.words(), record::units::bytes(bytes as u64)))
         .collect();
     (!more.is_empty() && least > 0.0).then(|| {
         format!(
             "Not all ways discarded alike: the least was {}, and more discards take longer. More \
              were those of {}.",
-            units::bytes(least as u64),
+            record::units::bytes(least as u64),
             more.join(", ")
         )
     })
@@ -202,13 +202,16 @@ fn policy(best: &Way) -> String {
 
 fn reason(best: &Way, ranking: &[Way]) -> String {
     let lost = best.lost.map_or_else(String::new, |lost| {
-        format!(" and lost {} while space was freed", units::percent(lost))
+        format!(
+            " and lost {} while space was freed",
+            record::units::percent(lost)
+        )
     });
     let own = match best.stall_s {
         stall if stall < STALL_STEP_S => format!("Reason: its reads did not stall{lost}"),
         stall => format!(
             "Reason: its reads stalled for only {}{lost}",
-            units::seconds(stall)
+            record::units::seconds(stall)
         ),
     };
     match ranking.last().filter(|worst| *worst != best) {
@@ -218,7 +221,7 @@ fn reason(best: &Way, ranking: &[Way]) -> String {
         Some(worst) => format!(
             "{own}; the worst way ({}) stalled them for {}.",
             worst.words(),
-            units::seconds(worst.stall_s)
+            record::units::seconds(worst.stall_s)
         ),
         None => format!("{own}."),
     }
@@ -234,7 +237,7 @@ fn price(best: &Way, ranking: &[Way]) -> String {
         Some((time, way)) if way != best => format!(
             "; the fastest way ({}) takes {}",
             way.words(),
-            units::seconds(time)
+            record::units::seconds(time)
         ),
         _ => "; no way is faster".to_owned(),
     };
@@ -244,7 +247,7 @@ fn price(best: &Way, ranking: &[Way]) -> String {
     };
     format!(
         "Price: freeing takes {}{compared}.{later}",
-        units::seconds(own)
+        record::units::seconds(own)
     )
 }
 
@@ -254,13 +257,13 @@ fn mkfs(results: &Results, best: &Way) -> Option<String> {
         let rows = results.rows.iter().filter(|row| {
             row.cell.kind.name() == best.file_system && row.cell.mkfs_discards == discards
         });
-        units::median(rows.filter_map(|row| row.median(Step::Mkfs, Measure::Time)))
+        record::units::median(rows.filter_map(|row| row.median(Step::Mkfs, Measure::Time)))
     };
     let (with, without) = (time(true)?, time(false)?);
     Some(format!(
         "mkfs takes {} with discard and {} without; leave it out only on a drive that is blank.",
-        units::seconds(with),
-        units::seconds(without)
+        record::units::seconds(with),
+        record::units::seconds(without)
     ))
 }
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use record::units::typed;
 use storage::making::{Kind, Mounting};
-use units::typed;
 
 use crate::Error;
 

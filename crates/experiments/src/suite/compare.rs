@@ -67,7 +67,8 @@ pub fn compare(names: [String; 2], both: [&Results; 2]) -> Comparison {
     notes.extend(only_second.map(|row| format!("{} is only in {}", row.cell, names[1])));
     let sizes = both.map(|one| (one.head.plan.files, one.head.plan.file_bytes));
     if sizes[0] != sizes[1] {
-        let words = sizes.map(|(files, size)| format!("{files} files of {}", units::bytes(size)));
+        let words =
+            sizes.map(|(files, size)| format!("{files} files of {}", record::units::bytes(size)));
         notes.push(format!(
             "the suites removed different files ({} and {}), so times differ for that reason",
             words[0], words[1]

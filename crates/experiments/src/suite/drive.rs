@@ -81,7 +81,7 @@ impl Member {
     /// The device in words.
     fn words(&self) -> String {
         let model = self.model.as_deref().map(str::trim);
-        let size = units::bytes(self.size_bytes);
+        let size = record::units::bytes(self.size_bytes);
         match model.filter(|model| !model.is_empty()) {
             Some(model) => format!("{model} ({}, {size})", self.path),
             None => format!("{} ({size})", self.path),
@@ -125,13 +125,16 @@ impl Drive {
             Drive::File {
                 directory,
                 size_bytes,
-            } => format!("a file of {} in {directory}", units::bytes(*size_bytes)),
+            } => format!(
+                "a file of {} in {directory}",
+                record::units::bytes(*size_bytes)
+            ),
             Drive::Lab {
                 profile,
                 size_bytes,
                 slower,
             } => {
-                let size = units::bytes(*size_bytes);
+                let size = record::units::bytes(*size_bytes);
                 match is_as_fast(slower) {
                     true => format!("simulated {profile} of {size}"),
                     false => format!("simulated {profile} of {size}, {slower} times slower"),

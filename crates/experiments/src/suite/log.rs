@@ -10,9 +10,9 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use record::Host;
+use record::units::names;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
-use units::names;
 
 use crate::Error;
 use crate::suite::cell::Cell;

@@ -1,7 +1,7 @@
 //! Which cells, how often, with how many files.
 
+use record::units::{GIB, MIB, bytes};
 use serde::{Deserialize, Serialize};
-use units::{GIB, MIB, bytes};
 
 use crate::Error;
 use crate::suite::cell::Cell;
@@ -130,7 +130,7 @@ impl Plan {
     /// fast for a stall to show. `discards_per_s`: its bytes per second, where known.
     pub fn too_fast(&self, discards_per_s: Option<f64>) -> Option<String> {
         let bytes = self.cell_bytes();
-        let shown = units::bytes(bytes);
+        let shown = record::units::bytes(bytes);
         if !self.runs() {
             return None;
         }
@@ -148,8 +148,8 @@ impl Plan {
                 "this drive discards {shown} in {}, too fast for the reads beside a deletion to \
                  tell a stall: give --size {} or more, or time that is stretched {:.0} times as \
                  much (--lab-slower)",
-                units::seconds(seconds),
-                units::bytes((TELLING_S * rate) as u64),
+                record::units::seconds(seconds),
+                record::units::bytes((TELLING_S * rate) as u64),
                 (TELLING_S / seconds).ceil()
             )
         })

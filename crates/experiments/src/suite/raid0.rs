@@ -6,9 +6,9 @@ use std::sync::atomic::AtomicBool;
 
 use linux::SysRoot;
 use linux::md::{self, ArrayGuard};
+use record::units::names::shown;
 use storage::making::{Kind, program_path};
 use storage::raw::{RawDevice, shared_medium};
-use units::names::shown;
 
 use crate::Error;
 use crate::suite::drive::{Drive, Member, Striping};

@@ -18,11 +18,11 @@ const NONE: &str = "–";
 pub(crate) fn value(unit: Unit, of: f64) -> String {
     match unit {
         Unit::Seconds if of <= 0.0 => "0 s".to_owned(),
-        Unit::Seconds => units::seconds(of),
-        Unit::PerSecond => units::rate(of),
-        Unit::Bytes => units::bytes(of.max(0.0) as u64),
-        Unit::BytesPerSecond => units::byte_rate(of),
-        Unit::Share => units::percent(of),
+        Unit::Seconds => record::units::seconds(of),
+        Unit::PerSecond => record::units::rate(of),
+        Unit::Bytes => record::units::bytes(of.max(0.0) as u64),
+        Unit::BytesPerSecond => record::units::byte_rate(of),
+        Unit::Share => record::units::percent(of),
         Unit::Number => format!("{of:.2}"),
     }
 }
@@ -71,10 +71,10 @@ pub fn sheet(results: &Results) -> Sheet {
         ),
         format!(
             "{} of {} by {}; medians of {} (least–most)",
-            units::counted(plan.files.into(), "file"),
-            units::bytes(plan.file_bytes),
-            units::counted(plan.writers.into(), "writer"),
-            units::counted(plan.rounds.into(), "round"),
+            record::units::counted(plan.files.into(), "file"),
+            record::units::bytes(plan.file_bytes),
+            record::units::counted(plan.writers.into(), "writer"),
+            record::units::counted(plan.rounds.into(), "round"),
         ),
     ];
     if results.head.drive.slower() != 1.0 {
@@ -260,7 +260,7 @@ fn reads(results: &Results) -> Table {
     }
     let note = format!(
         "4 KiB at random, 8 in flight, while {} are deleted; ≥: discards were over too soon for more than a lower bound; fstrim discards other free space, too",
-        units::bytes(results.head.plan.cell_bytes())
+        record::units::bytes(results.head.plan.cell_bytes())
     );
     let columns = [
         "file system/mkfs/mount: freed by",
@@ -300,7 +300,7 @@ fn ranking(ways: &[Way]) -> Table {
         vec![
             format!("{}. {}", i + 1, way.words()),
             value(Unit::Seconds, way.stall_s),
-            or_none(way.lost.map(units::percent)),
+            or_none(way.lost.map(record::units::percent)),
             or_none(way.discarded.map(|bytes| value(Unit::Bytes, bytes))),
             or_none(way.freeing_s.map(|s| value(Unit::Seconds, s))),
         ]

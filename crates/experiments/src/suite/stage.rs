@@ -13,12 +13,12 @@ use linux::patience::while_is;
 use linux::stats::{Counters, DeviceStats};
 use linux::{SysRoot, block, loop_device};
 use record::DeviceInfo;
+use record::units::names::shown;
+use record::units::{GIB, MIB, bytes};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use storage::making::Kind;
 use storage::raw::RawDevice;
-use units::names::shown;
-use units::{GIB, MIB, bytes};
 
 use crate::Error;
 use crate::suite::plan::Plan;

@@ -1,7 +1,7 @@
 //! The steps of a cell.
 
+use record::units::typed;
 use serde::{Deserialize, Serialize};
-use units::typed;
 
 use crate::suite::cell::Cell;
 

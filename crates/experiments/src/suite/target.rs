@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use lab::Lab;
 use linux::SysRoot;
 use linux::space::Space;
+use record::units::bytes;
+use record::units::names::shown;
 use ssd::Card;
 use storage::raw::RawDevice;
-use units::bytes;
-use units::names::shown;
 
 use crate::Error;
 use crate::suite::drive::{Drive, Member};

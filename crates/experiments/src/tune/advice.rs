@@ -1,7 +1,7 @@
 //! The advice that follows from the experiments, in words, and its cost.
 
+use record::units::GIB;
 use serde::Serialize;
-use units::GIB;
 
 use crate::tune::frontier::{Measure, beats};
 use crate::tune::point::Point;
@@ -142,9 +142,9 @@ fn found(points: &[Point], goal: &Goal) -> (Finding, Option<Trial>, String) {
             true => "as it is now slows down other I/O",
             false => "would slow down other I/O",
         },
-        units::seconds(now.lost_s.median),
-        units::bytes(goal.deleted_bytes),
-        units::percent(now.worst_loss.median),
+        record::units::seconds(now.lost_s.median),
+        record::units::bytes(goal.deleted_bytes),
+        record::units::percent(now.worst_loss.median),
     );
     // Who sends no discards now needn't begin to, where that would hold others up.
     let better = better_limit(points, now).filter(|better| goal.online || !hurts(better));
@@ -168,9 +168,9 @@ fn found(points: &[Point], goal: &Goal) -> (Finding, Option<Trial>, String) {
                     Some(_) => "with discard_max_bytes as it is now ",
                     None => "",
                 },
-                units::percent(rm.lost_share()),
-                units::seconds(rm.freeing_s.median),
-                units::seconds(now.freeing_s.median),
+                record::units::percent(rm.lost_share()),
+                record::units::seconds(rm.freeing_s.median),
+                record::units::seconds(now.freeing_s.median),
                 match fstrim {
                     Some(_) =>
                         " Where programs that you can't change delete (databases, containers), \
@@ -186,7 +186,7 @@ fn found(points: &[Point], goal: &Goal) -> (Finding, Option<Trial>, String) {
                 "{stall} Mount with nodiscard and trim with `trimbench fstrim` by a timer: deletions \
                  then slow down nothing, and the trimming costs {} of others' throughput while it \
                  goes on. Only with the timer, for no discards at all have a price; see below.",
-                units::percent(fstrim.lost_share()),
+                record::units::percent(fstrim.lost_share()),
             ) + &missed;
             (Finding::PacedFstrim, Some(fstrim.trial), text)
         }
@@ -195,7 +195,7 @@ fn found(points: &[Point], goal: &Goal) -> (Finding, Option<Trial>, String) {
             let text = format!(
                 "{stall} No paced way held the goal of {}, so nothing is changed.{missed} Give a \
                  larger slowdown, or size for a longer and surer measurement.",
-                units::percent(goal.slowdown),
+                record::units::percent(goal.slowdown),
             );
             (Finding::GoalMissed, None, text)
         }
@@ -214,13 +214,13 @@ fn limit(now: &Point, better: &Point, goal: &Goal) -> String {
     let gains = FELT.into_iter().filter(|&m| beats(better, now, m));
     let gains = gains.map(|measure| {
         let (what, shown): (_, fn(f64) -> String) = match measure {
-            Measure::Freeing => ("the time of the freeing", units::seconds),
-            Measure::Lost => ("the time that it loses", units::seconds),
+            Measure::Freeing => ("the time of the freeing", record::units::seconds),
+            Measure::Lost => ("the time that it loses", record::units::seconds),
             Measure::WorstLoss => (
                 "the throughput that it loses in the worst 100 ms",
-                units::percent,
+                record::units::percent,
             ),
-            Measure::WorstRead => ("its longest wait", units::latency_us),
+            Measure::WorstRead => ("its longest wait", record::units::latency_us),
         };
         let [less, more] = [better, now].map(|point| shown(measure.of(point).median));
         format!("{what} is {less} instead of {more}")
@@ -228,7 +228,7 @@ fn limit(now: &Point, better: &Point, goal: &Goal) -> String {
     let gains: Vec<String> = gains.collect();
     format!(
         " With discards of at most {} it suffers less: {}; so set discard_max_bytes to {}{}.",
-        units::bytes(better.trial.limit_bytes),
+        record::units::bytes(better.trial.limit_bytes),
         gains.join(", and "),
         better.trial.limit_bytes,
         match goal.online {
@@ -258,8 +258,8 @@ fn missed(points: &[Point], goal: &Goal) -> String {
         format!(
             " `{program}` missed the goal: it cost others {} of their throughput, and {} were \
              asked for.",
-            units::percent(point.lost_share()),
-            units::percent(goal.slowdown),
+            record::units::percent(point.lost_share()),
+            record::units::percent(goal.slowdown),
         )
     };
     missed.map(sentence).collect()
@@ -269,7 +269,7 @@ fn missed(points: &[Point], goal: &Goal) -> String {
 fn lost(s: f64) -> String {
     match s {
         s if s < NOTHING_S => "no".to_owned(),
-        s => units::seconds(s),
+        s => record::units::seconds(s),
     }
 }
 
@@ -287,9 +287,9 @@ fn nothing_stalls(now: &Point, goal: &Goal) -> (Finding, Option<Trial>, String) 
         let text = format!(
             "Too little was deleted to tell: {} slowed down other I/O for {} only, but took {} of its \
              throughput in the worst 100 ms; that is {}. Give --set size={}G or more.",
-            units::bytes(goal.deleted_bytes),
-            units::seconds(now.lost_s.median),
-            units::percent(now.worst_loss.median),
+            record::units::bytes(goal.deleted_bytes),
+            record::units::seconds(now.lost_s.median),
+            record::units::percent(now.worst_loss.median),
             per_100_gib(now, goal),
             (more.ceil() as u64).next_power_of_two(),
         );
@@ -297,8 +297,8 @@ fn nothing_stalls(now: &Point, goal: &Goal) -> (Finding, Option<Trial>, String) 
     }
     let seen = format!(
         "Online discard slows down nothing here: {} deleted and discarded in {}, and {} {} lost.",
-        units::bytes(goal.deleted_bytes),
-        units::seconds(now.freeing_s.median),
+        record::units::bytes(goal.deleted_bytes),
+        record::units::seconds(now.freeing_s.median),
         lost(now.lost_s.median),
         match now.lost_s.median < NOTHING_S {
             true => "time of others",
@@ -403,7 +403,10 @@ fn per_100_gib(point: &Point, goal: &Goal) -> String {
         s if s < NOTHING_S => "no measurable time".to_owned(),
         s => {
             let gib = goal.deleted_bytes.max(1) as f64 / GIB as f64;
-            format!("about {} per 100 GiB", units::seconds(100.0 * s / gib))
+            format!(
+                "about {} per 100 GiB",
+                record::units::seconds(100.0 * s / gib)
+            )
         }
     }
 }

@@ -49,8 +49,8 @@ pub(crate) fn disturbed(
     {
         let why = format!(
             "only {} were discarded of {} that were deleted",
-            units::bytes(figures.discard_bytes),
-            units::bytes(deletion.bytes),
+            record::units::bytes(figures.discard_bytes),
+            record::units::bytes(deletion.bytes),
         );
         return found(true, &why);
     }
@@ -60,8 +60,8 @@ pub(crate) fn disturbed(
     {
         let why = format!(
             "before anything was deleted there were {} reads/s, where {} are usual",
-            units::count(figures.baseline_reads_per_s as u64),
-            units::count(usual.median as u64),
+            record::units::count(figures.baseline_reads_per_s as u64),
+            record::units::count(usual.median as u64),
         );
         return found(false, &why);
     }

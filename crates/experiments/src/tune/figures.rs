@@ -62,7 +62,7 @@ impl Figures {
         let reader = actor(READER)?;
         let rates = |from, to| rates(record, reader, from, to);
         let before = rates(baseline, began).map(|(rate, _)| rate);
-        let usual = units::median(before).filter(|&rate| rate > 0.0)?;
+        let usual = record::units::median(before).filter(|&rate| rate > 0.0)?;
         let ends = [
             at(EventKind::DeletionReturned),
             at(EventKind::DebtPaid),

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use linux::btrfs;
 use linux::files;
-use units::names;
+use record::units::names;
 
 use crate::Error;
 

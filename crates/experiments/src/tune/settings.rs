@@ -5,7 +5,7 @@ use linux::limit::{LimitError, LimitGuard};
 use linux::mounts::Mount;
 use storage::remount::{self, DiscardGuard, RemountError};
 
-use units::names;
+use record::units::names;
 
 use crate::Error;
 use crate::tune::target::Target;

@@ -10,8 +10,8 @@ use bench::plan::{
 };
 use linux::space::Space;
 use record::Target;
+use record::units::{MIB, percent_exact};
 use storage::TargetError;
-use units::{MIB, percent_exact};
 
 use crate::Error;
 use crate::tune::trial::{Policy, Trial};

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use linux::SysRoot;
 use linux::limit;
 use linux::mounts::{self, Mount};
+use record::units::names;
 use record::{DeviceInfo, DeviceKind, DiscardSetting};
 use storage::{Description, FileSystem};
-use units::names;
 
 use crate::Error;
 use crate::tune::candidates::Range;

@@ -54,7 +54,7 @@ impl Trial {
 
 impl fmt::Display for Trial {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let limit = units::bytes(self.limit_bytes);
+        let limit = record::units::bytes(self.limit_bytes);
         write!(f, "{}, at most {limit}", self.policy.in_words())
     }
 }

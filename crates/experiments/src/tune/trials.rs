@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use bench::Survey;
+use record::units::{GIB, MIB, names};
 use storage::FileSystem;
-use units::{GIB, MIB, names};
 
 use crate::Error;
 use crate::tune::candidates::{different, limits};
@@ -72,7 +72,7 @@ impl Trials {
         if setup.size_bytes < LEAST || setup.size_bytes > room {
             let (asked, next) = match request.size_bytes {
                 Some(size) => (
-                    format!(" (asked for: {})", units::bytes(size)),
+                    format!(" (asked for: {})", record::units::bytes(size)),
                     " or give another size",
                 ),
                 None => Default::default(),
@@ -81,10 +81,10 @@ impl Trials {
                 "{}: too little room: each run deletes at least {}{}, and {} may be written beyond \
                  the {} that stay free; free some space{}",
                 names::shown(&target.directory),
-                units::bytes(LEAST),
+                record::units::bytes(LEAST),
                 asked,
-                units::bytes(usable),
-                units::bytes(survey.space.reserve_bytes()),
+                record::units::bytes(usable),
+                record::units::bytes(survey.space.reserve_bytes()),
                 next,
             )));
         }
@@ -118,8 +118,8 @@ impl Trials {
             return Err(Error::Usage(format!(
                 "--for {}: one run of each takes {} at least: give it that, or fewer limits or \
                  policies",
-                units::duration_exact(request.time),
-                units::minutes(least),
+                record::units::duration_exact(request.time),
+                record::units::minutes(least),
             )));
         }
         Ok(Trials {
@@ -157,10 +157,10 @@ fn given(request: &Request, target: &Target, most_bytes: u64) -> Result<Vec<u64>
         {
             return Err(Error::Usage(format!(
                 "limits {}: {} takes multiples of {} up to {}",
-                units::bytes_exact(limit),
+                record::units::bytes_exact(limit),
                 target.drives.join(", "),
-                units::bytes_exact(granularity),
-                units::bytes_exact(range.most_bytes()),
+                record::units::bytes_exact(granularity),
+                record::units::bytes_exact(range.most_bytes()),
             )));
         }
     }

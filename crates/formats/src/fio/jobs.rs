@@ -92,7 +92,7 @@ impl<'a> Job<'a> {
             format!(
                 "fio's job {name} did {} operations and has no logs among these files, so the record \
                  lacks it; let fio write them (write_iops_log, write_hist_log).",
-                units::count(operations)
+                record::units::count(operations)
             )
         })
     }
@@ -117,8 +117,8 @@ impl<'a> Job<'a> {
             all.push(format!(
                 "{name}: fio has no log of fsyncs, so the record has no timeline of them; over the \
                  whole run it counted {} of them, the longest took {}.",
-                units::count(count),
-                units::latency_us(longest_ns as f64 / 1e3)
+                record::units::count(count),
+                record::units::latency_us(longest_ns as f64 / 1e3)
             ));
         } else if self.options.syncs() && direction == Direction::Write {
             all.push(format!(
@@ -167,7 +167,7 @@ impl<'a> Job<'a> {
                     .map_or(String::new(), |ns| {
                         format!(
                             "; the longest submission took {}",
-                            units::latency_us(ns as f64 / 1e3)
+                            record::units::latency_us(ns as f64 / 1e3)
                         )
                     });
                 Some(format!(
@@ -207,8 +207,8 @@ impl<'a> Job<'a> {
             format!(
                 "{}: fio counted {} operations and logged {}.",
                 series.info.name,
-                units::count(printed),
-                units::count(logged.round() as u64)
+                record::units::count(printed),
+                record::units::count(logged.round() as u64)
             )
         })
     }

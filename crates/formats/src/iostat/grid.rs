@@ -116,7 +116,7 @@ pub(super) fn kept(
         warnings.push(format!(
             "iostat's intervals are {}: a stall that is shorter than two of them is reported as a slowdown \
              or not at all, and rates are means over them. Record with intervals of a second.",
-            units::seconds(interval_s)
+            record::units::seconds(interval_s)
         ));
     }
     if let Some(warning) = folded(log, interval_s) {
@@ -135,7 +135,7 @@ fn folded(log: &Log, interval_s: f64) -> Option<String> {
          far from discards first; shorter dips are not reported there. Figures of the time around \
          discards are as iostat printed them unless the discards themselves went on for long.",
         log.reports,
-        units::seconds(f64::from(longest) * interval_s)
+        record::units::seconds(f64::from(longest) * interval_s)
     ))
 }
 

@@ -55,7 +55,7 @@ impl<'a> Own<'a> {
             .collect();
         others.sort_by(|&a, &b| self.bytes[b].total_cmp(&self.bytes[a]));
         let name = |&i: &usize| {
-            let bytes = units::bytes(self.bytes[i] as u64);
+            let bytes = record::units::bytes(self.bytes[i] as u64);
             format!("{} {bytes}", self.look.log.columns[i].name)
         };
         let named: Vec<String> = others.iter().take(NAMED).map(name).collect();

@@ -20,9 +20,9 @@ impl Unit {
         let known = values.iter().flatten().filter(|value| value.is_finite());
         let most = known.map(|value| value.abs()).fold(0.0, f64::max);
         let show = |value: f64| match self {
-            Unit::OpsPerSecond => units::rate(value),
-            Unit::Share => units::percent(value),
-            Unit::Count => units::count(value.round().max(0.0) as u64),
+            Unit::OpsPerSecond => record::units::rate(value),
+            Unit::Share => record::units::percent(value),
+            Unit::Count => record::units::count(value.round().max(0.0) as u64),
             Unit::Seconds if most == 0.0 => "0 s".to_owned(),
             Unit::Seconds => scaled(value * 1e6, most * 1e6, &TIMES),
             Unit::Microseconds => scaled(value, most, &TIMES),
@@ -31,10 +31,10 @@ impl Unit {
                 value,
                 most,
                 &[
-                    (units::TIB as f64, "TiB"),
-                    (units::GIB as f64, "GiB"),
-                    (units::MIB as f64, "MiB"),
-                    (units::KIB as f64, "KiB"),
+                    (record::units::TIB as f64, "TiB"),
+                    (record::units::GIB as f64, "GiB"),
+                    (record::units::MIB as f64, "MiB"),
+                    (record::units::KIB as f64, "KiB"),
                     (1.0, "B"),
                 ],
             ),

@@ -157,7 +157,7 @@ impl Change {
         match self.finding {
             ChangeFinding::Differs => None,
             ChangeFinding::Same => Some(match self.within.filter(|&within| within > 0.0) {
-                Some(within) => format!("same within {}", units::percent(within)),
+                Some(within) => format!("same within {}", record::units::percent(within)),
                 None => "same".to_owned(),
             }),
             ChangeFinding::CannotTell => {

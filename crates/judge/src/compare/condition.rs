@@ -16,7 +16,7 @@ use std::str::FromStr;
 use super::comparison::{Change, ChangeFinding, Compared, Comparison};
 use super::figure::{Figure, Unit};
 use crate::verdict::condition::{self, Comparison as Sign};
-use units::UnitError;
+use record::units::UnitError;
 
 /// One condition, e.g. `lost>+10%`.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -120,13 +120,13 @@ pub fn parse(text: &str) -> Result<ChangeCondition, ChangeConditionError> {
 }
 
 fn absolute(unit: Unit, size: &str) -> Result<f64, UnitError> {
-    let seconds = || units::parse_duration(size).map(|d| d.as_secs_f64());
+    let seconds = || record::units::parse_duration(size).map(|d| d.as_secs_f64());
     match unit {
         Unit::Seconds => seconds(),
         Unit::Microseconds => seconds().map(|s| s * 1e6),
-        Unit::OpsPerSecond => units::parse_rate(size),
-        Unit::BytesPerSecond => units::parse_byte_rate(size).map(|n| n as f64),
-        Unit::Bytes => units::parse_size(size).map(|n| n as f64),
+        Unit::OpsPerSecond => record::units::parse_rate(size),
+        Unit::BytesPerSecond => record::units::parse_byte_rate(size).map(|n| n as f64),
+        Unit::Bytes => record::units::parse_size(size).map(|n| n as f64),
         Unit::Count | Unit::Share => plain(size, size),
     }
 }
@@ -213,14 +213,14 @@ impl fmt::Display for ChangeCondition {
                 let size = value.abs();
                 let duration = |s: f64| {
                     let duration = std::time::Duration::try_from_secs_f64(s).unwrap_or_default();
-                    units::duration_exact(duration)
+                    record::units::duration_exact(duration)
                 };
                 match self.figure.unit() {
                     Unit::Seconds => write!(f, "{sign}{}", duration(size)),
                     Unit::Microseconds => write!(f, "{sign}{}", duration(size / 1e6)),
-                    Unit::Bytes => write!(f, "{sign}{}", units::bytes_exact(size as u64)),
+                    Unit::Bytes => write!(f, "{sign}{}", record::units::bytes_exact(size as u64)),
                     Unit::BytesPerSecond => {
-                        write!(f, "{sign}{}/s", units::bytes_exact(size as u64))
+                        write!(f, "{sign}{}/s", record::units::bytes_exact(size as u64))
                     }
                     Unit::OpsPerSecond | Unit::Count | Unit::Share => write!(f, "{sign}{size}"),
                 }

@@ -221,7 +221,7 @@ fn walk(value: &Value, path: String, into: &mut BTreeMap<String, String>) {
         }
         Value::Number(number) => {
             let bytes = path.ends_with("_bytes").then(|| number.as_u64()).flatten();
-            let text = bytes.map_or_else(|| number.to_string(), units::bytes_exact);
+            let text = bytes.map_or_else(|| number.to_string(), record::units::bytes_exact);
             into.insert(path, text);
         }
         Value::Bool(yes) => {

@@ -71,7 +71,7 @@ fn clause(figure: &Compared, change: &Change, i: usize) -> Option<String> {
         (Some(words), _) => format!(" ({words})"),
         (None, Some(relative)) => {
             let sign = if relative > 0.0 { "+" } else { "−" };
-            format!(" ({sign}{})", units::percent(relative.abs()))
+            format!(" ({sign}{})", record::units::percent(relative.abs()))
         }
         (None, None) => String::new(),
     };

@@ -219,7 +219,7 @@ fn warnings(record: &RunRecord, main: Option<&PartJudged>) -> Vec<String> {
         warnings.push(format!(
             "The baseline of {} drifted by {} over its length; let it settle for longer.",
             actor.foreground.actor,
-            units::percent(actor.drift)
+            record::units::percent(actor.drift)
         ));
     }
     if let Some(end) = &record.end {

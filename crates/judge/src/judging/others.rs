@@ -69,8 +69,8 @@ impl Others {
         Some(format!(
             "Others discarded {} in {} on the same devices ({}). They don't count as this \
              deletion's, and the baseline leaves out the seconds with them.",
-            units::bytes(figures.bytes),
-            units::seconds(figures.active_s),
+            record::units::bytes(figures.bytes),
+            record::units::seconds(figures.active_s),
             figures.why.in_words()
         ))
     }

@@ -170,7 +170,7 @@ fn room(target: &Target) -> u64 {
         0 => u64::MAX,
         size => {
             let reserve = match target.mount {
-                Some(_) => units::GIB.max(size / 10),
+                Some(_) => record::units::GIB.max(size / 10),
                 None => 0,
             };
             let available = target.available_bytes.unwrap_or(size);

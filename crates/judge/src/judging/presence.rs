@@ -73,7 +73,7 @@ pub(super) fn short_of_cpu(actors: &[&Foreground]) -> Option<String> {
                 .iter()
                 .zip(["of its time ", ""])
                 .filter_map(|((share, when), of)| {
-                    Some(format!("{} {of}{when}", units::percent((*share)?)))
+                    Some(format!("{} {of}{when}", record::units::percent((*share)?)))
                 })
                 .collect();
             format!(

@@ -42,7 +42,7 @@ fn by_others(part: &PartJudged, reasons: &[Reason]) -> String {
     let Some(why) = others.why.filter(|_| others.any()) else {
         return inconclusive(part, reasons);
     };
-    let bytes = units::bytes(others.total_bytes);
+    let bytes = record::units::bytes(others.total_bytes);
     let deleted = part.deletion.as_ref().filter(|deletion| deletion.bytes > 0);
     let (whose, unknown) = match (&part.event, deleted) {
         (Some(event), _) => (
@@ -53,7 +53,7 @@ fn by_others(part: &PartJudged, reasons: &[Reason]) -> String {
             format!("{bytes}, not this deletion's: {}", why.in_words()),
             format!(
                 "it is unknown whether deleting {} does",
-                units::bytes(deletion.bytes)
+                record::units::bytes(deletion.bytes)
             ),
         ),
         (None, None) => (bytes, "nothing was deleted".to_owned()),
@@ -80,13 +80,13 @@ fn by_others(part: &PartJudged, reasons: &[Reason]) -> String {
         Some((actor, Some(theirs), None)) => format!(
             "Discards of others ({whose}) stalled {} for {}; {unknown}.",
             operations(part, actor),
-            units::seconds(theirs.seconds),
+            record::units::seconds(theirs.seconds),
         ),
         Some((actor, theirs, Some(own))) => format!(
             "Discards of others ({whose}) came beside this deletion's, and {} stalled for {}; \
              it is unknown whose discards did it.",
             operations(part, actor),
-            units::seconds(own.seconds + theirs.map_or(0.0, |stall| stall.seconds)),
+            record::units::seconds(own.seconds + theirs.map_or(0.0, |stall| stall.seconds)),
         ),
         _ => format!(
             "Discards of others ({whose}) disturbed the measurement; {unknown} stall anything."
@@ -134,13 +134,13 @@ fn looked_at(part: &PartJudged, leading: &Judged, look_at: &[usize]) -> String {
         Finding::None if actor.foreground.ops_ratio.is_some_and(|r| r < UNHARMED) => String::new(),
         Finding::None => {
             let longest = match actor.foreground.beside().max_us {
-                Some(us) => format!(", whose longest took {}", units::latency_us(us)),
+                Some(us) => format!(", whose longest took {}", record::units::latency_us(us)),
                 None => String::new(),
             };
             format!("did not stall {operations}{longest}, but ")
         }
         Finding::Slowdown => {
-            let slower = units::percent(loss(actor));
+            let slower = record::units::percent(loss(actor));
             format!("slowed {operations} by {slower} and ")
         }
         // A stall leads, and of the rest nothing is known.
@@ -160,7 +160,7 @@ fn stall(part: &PartJudged, look_at: &[usize]) -> String {
         "{} {before}stalled {} for {} ({}){}{}.",
         doing(part),
         operations(part, actor),
-        units::seconds(stall.seconds),
+        record::units::seconds(stall.seconds),
         stalled_how(part, actor, &stall),
         others(part, actor, before.is_empty()),
         trim(part)
@@ -173,15 +173,15 @@ fn stalled_how(part: &PartJudged, actor: &Judged, stall: &Stall) -> String {
         let longest = stall.worst_latency_us.unwrap_or(limit);
         return format!(
             "waits above {}; the longest took {}",
-            units::latency_us(limit),
-            units::latency_us(longest)
+            record::units::latency_us(limit),
+            record::units::latency_us(longest)
         );
     }
     let base = actor.foreground.baseline.ops_per_s.unwrap_or(f64::NAN);
     format!(
         "to {} of {}{}{}",
-        units::percent(stall.depth),
-        units::rate(base),
+        record::units::percent(stall.depth),
+        record::units::rate(base),
         compared(part, actor),
         longest(actor, stall.worst_latency_us)
     )
@@ -200,10 +200,10 @@ fn slowdown(part: &PartJudged, look_at: &[usize]) -> String {
         "{} {before}slowed {} by {} (from {}{}) for {}{}{}{}.",
         doing(part),
         operations(part, actor),
-        units::percent(loss(actor)),
-        units::rate(actor.foreground.baseline.ops_per_s.unwrap_or(f64::NAN)),
+        record::units::percent(loss(actor)),
+        record::units::rate(actor.foreground.baseline.ops_per_s.unwrap_or(f64::NAN)),
         compared(part, actor),
-        units::seconds(part.discard.active_s.unwrap_or(f64::NAN)),
+        record::units::seconds(part.discard.active_s.unwrap_or(f64::NAN)),
         longest(actor, actor.foreground.beside().max_us),
         others(part, actor, before.is_empty()),
         trim(part)
@@ -223,16 +223,16 @@ fn none(part: &PartJudged, look_at: &[usize]) -> String {
     let went_on = match actor.foreground.beside().max_us {
         // An open loop's rate is given, so its latency is what tells.
         Some(us) if actor.foreground.loop_kind.is_open() => {
-            format!("the longest took {}", units::latency_us(us))
+            format!("the longest took {}", record::units::latency_us(us))
         }
         _ if part.discard.active_s.is_some_and(|s| s < 1.0) => {
             let lost = actor.foreground.lost_s.unwrap_or(f64::NAN);
-            format!("they lost {}", units::seconds(lost))
+            format!("they lost {}", record::units::seconds(lost))
         }
         _ => format!(
             "{} of {}{} went on",
-            units::percent(ratio.min(1.0)),
-            units::rate(base),
+            record::units::percent(ratio.min(1.0)),
+            record::units::rate(base),
             compared(part, actor)
         ),
     };
@@ -249,10 +249,13 @@ fn no_discards(part: &PartJudged, reasons: &[Reason]) -> String {
         (Some(event), Some(deletion)) => format!(
             "{} freed {} and sent the devices",
             event.subject(),
-            units::bytes(deletion.bytes)
+            record::units::bytes(deletion.bytes)
         ),
         (None, Some(deletion)) if deletion.bytes > 0 => {
-            format!("Deleting {} sent the devices", units::bytes(deletion.bytes))
+            format!(
+                "Deleting {} sent the devices",
+                record::units::bytes(deletion.bytes)
+            )
         }
         _ => "The devices got".to_owned(),
     };
@@ -269,7 +272,7 @@ fn no_discards(part: &PartJudged, reasons: &[Reason]) -> String {
     };
     let others = match part.discards.others.any() {
         true => {
-            let bytes = units::bytes(part.discards.others.total_bytes);
+            let bytes = record::units::bytes(part.discards.others.total_bytes);
             format!("; others discarded {bytes} meanwhile, and that stalled nothing either")
         }
         false => String::new(),
@@ -287,7 +290,10 @@ fn inconclusive(part: &PartJudged, reasons: &[Reason]) -> String {
     let what = match (&part.event, &part.deletion) {
         (Some(event), _) => format!("{} stalls anything", event.name()),
         (None, Some(deletion)) if deletion.bytes > 0 => {
-            format!("deleting {} stalls anything", units::bytes(deletion.bytes))
+            format!(
+                "deleting {} stalls anything",
+                record::units::bytes(deletion.bytes)
+            )
         }
         _ => "discards stall anything".to_owned(),
     };
@@ -301,7 +307,7 @@ fn in_time(part: &PartJudged) -> String {
         None => "the last deletion call",
     };
     match part.drain_limit_s {
-        Some(limit) => format!("within {} of {end}", units::seconds(limit)),
+        Some(limit) => format!("within {} of {end}", record::units::seconds(limit)),
         None => "while they were waited for".to_owned(),
     }
 }
@@ -356,7 +362,7 @@ fn too_noisy(part: &PartJudged) -> String {
     let seen = part.actors.iter().filter_map(|a| a.foreground.detectable);
     let least = seen.min_by(f64::total_cmp).filter(|&loss| loss < 1.0);
     let from = match least {
-        Some(loss) => format!("only a loss of {} or more", units::percent(loss)),
+        Some(loss) => format!("only a loss of {} or more", record::units::percent(loss)),
         None => "no loss".to_owned(),
     };
     format!("the foreground scatters so much by itself that {from} would have been seen")
@@ -364,12 +370,11 @@ fn too_noisy(part: &PartJudged) -> String {
 
 /// How long the discards took, and how much to delete.
 fn too_little(part: &PartJudged) -> String {
-    let took = part
-        .discard
-        .active_s
-        .map_or(String::new(), |s| format!(" within {}", units::seconds(s)));
+    let took = part.discard.active_s.map_or(String::new(), |s| {
+        format!(" within {}", record::units::seconds(s))
+    });
     let more = match part.try_bytes {
-        Some(bytes) => format!(" (try {})", units::bytes(bytes)),
+        Some(bytes) => format!(" (try {})", record::units::bytes(bytes)),
         None if part.is_full => ", and more than fits here would be needed".to_owned(),
         None => String::new(),
     };
@@ -384,26 +389,29 @@ fn doing(part: &PartJudged) -> String {
             Some(deletion) if deletion.bytes >= LEAST_FREED => format!(
                 "{} freed {}; the discards it caused",
                 event.subject(),
-                units::bytes(deletion.bytes)
+                record::units::bytes(deletion.bytes)
             ),
             _ => format!(
                 "The discards of {} ({})",
                 event.name(),
-                units::bytes(part.discards.total_bytes)
+                record::units::bytes(part.discards.total_bytes)
             ),
         };
     }
     match &part.deletion {
         Some(deletion) if deletion.bytes > 0 && deletion.files > 0 => {
-            format!("Deleting {}", units::bytes(deletion.bytes))
+            format!("Deleting {}", record::units::bytes(deletion.bytes))
         }
         _ if part.discard.bytes.is_none() => {
             format!(
                 "{} discards of unknown size",
-                units::count(part.discards.total_commands)
+                record::units::count(part.discards.total_commands)
             )
         }
-        _ => format!("Discarding {}", units::bytes(part.discards.total_bytes)),
+        _ => format!(
+            "Discarding {}",
+            record::units::bytes(part.discards.total_bytes)
+        ),
     }
 }
 
@@ -415,7 +423,7 @@ fn trim(part: &PartJudged) -> String {
         ""
     };
     part.discard.bytes_per_s.map_or(String::new(), |rate| {
-        format!(": TRIM ran at {bound}{}", units::byte_rate(rate))
+        format!(": TRIM ran at {bound}{}", record::units::byte_rate(rate))
     })
 }
 
@@ -440,7 +448,7 @@ fn compared(part: &PartJudged, actor: &Judged) -> &'static str {
 fn longest(actor: &Judged, us: Option<f64>) -> String {
     let single = class(&actor.foreground.op) == Class::Other;
     match us.filter(|_| single) {
-        Some(us) => format!("; the longest took {}", units::latency_us(us)),
+        Some(us) => format!("; the longest took {}", record::units::latency_us(us)),
         None => String::new(),
     }
 }

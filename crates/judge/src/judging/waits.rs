@@ -59,7 +59,7 @@ fn unseen(record: &RunRecord, waits: &Waits) -> Vec<String> {
     let mut deletions = record.deletions.iter();
     let took_s = deletions.find(|one| one.part == Part::Main);
     let took = took_s.map_or(String::new(), |one| {
-        format!(" in {}", units::seconds(one.seconds))
+        format!(" in {}", record::units::seconds(one.seconds))
     });
     let there = waits.actors.iter();
     let gone = there.filter(|actor| {
@@ -78,7 +78,7 @@ fn counts(phase: &PhaseWaits, of: impl Fn(Cause) -> bool) -> bool {
 
 fn clause(actor: &ActorWaits, phase: &PhaseWaits) -> String {
     let name = &actor.actor;
-    let whole = units::seconds(phase.seconds);
+    let whole = record::units::seconds(phase.seconds);
     let own = |cause| cause == Cause::InDiscards;
     let behind = |cause| cause == Cause::BehindDiscards;
     let mut parts = Vec::new();
@@ -86,18 +86,18 @@ fn clause(actor: &ActorWaits, phase: &PhaseWaits) -> String {
         let discards: u64 = phase.waits.iter().map(|wait| wait.discards).sum();
         let many = match discards {
             0 => "discards".to_owned(),
-            count => units::counted(count, "discard"),
+            count => record::units::counted(count, "discard"),
         };
         let call = call(phase, Cause::InDiscards);
         parts.push(format!(
             "{} in {many} of its own{call}",
-            units::seconds(phase.sum_s(own))
+            record::units::seconds(phase.sum_s(own))
         ));
     }
     if counts(phase, behind) {
         parts.push(format!(
             "{} behind discards{}",
-            units::seconds(phase.sum_s(behind)),
+            record::units::seconds(phase.sum_s(behind)),
             call(phase, Cause::BehindDiscards)
         ));
     }
@@ -106,7 +106,7 @@ fn clause(actor: &ActorWaits, phase: &PhaseWaits) -> String {
     if let Some(most) = most.filter(|most| counts(phase, |cause| cause == most.cause)) {
         parts.push(format!(
             "{} for {}{}",
-            units::seconds(phase.sum_s(|cause| cause == most.cause)),
+            record::units::seconds(phase.sum_s(|cause| cause == most.cause)),
             most.cause.words(),
             call(phase, most.cause)
         ));

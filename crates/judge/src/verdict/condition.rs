@@ -13,7 +13,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::{Finding, Foreground, Reason, Verdict};
-use units::UnitError;
+use record::units::UnitError;
 
 /// The figure that a condition tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -171,8 +171,8 @@ pub fn parse(text: &str) -> Result<Condition, ConditionError> {
         actor => actor.map(str::to_owned),
     };
     let value = match figure {
-        Figure::Depth => units::parse_share(value),
-        _ => units::parse_duration(value).map(|d| d.as_secs_f64()),
+        Figure::Depth => record::units::parse_share(value),
+        _ => record::units::parse_duration(value).map(|d| d.as_secs_f64()),
     };
     let value = value.map_err(|why| ConditionError::Value {
         condition: text.trim().to_owned(),
@@ -329,7 +329,7 @@ impl Unit {
     pub fn exact(self, limit: f64) -> String {
         match self {
             Unit::Share => format!("{}%", limit * 100.0),
-            Unit::Seconds => units::duration_exact(
+            Unit::Seconds => record::units::duration_exact(
                 std::time::Duration::try_from_secs_f64(limit).unwrap_or_default(),
             ),
         }
@@ -338,8 +338,8 @@ impl Unit {
     /// A figure for people: `0.29 s`, `3.1 ms`, `7 %`.
     pub fn show(self, value: f64) -> String {
         match self {
-            Unit::Share => units::percent(value),
-            Unit::Seconds => units::seconds(value),
+            Unit::Share => record::units::percent(value),
+            Unit::Seconds => record::units::seconds(value),
         }
     }
 }

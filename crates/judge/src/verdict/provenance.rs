@@ -82,7 +82,7 @@ impl Run {
         let run = head.run.as_ref();
         Run {
             id: run.map(|run| run.id.clone()),
-            time: (head.started_unix_s > 0.0).then(|| units::utc(head.started_unix_s)),
+            time: (head.started_unix_s > 0.0).then(|| record::units::utc(head.started_unix_s)),
             version: known(&head.version),
             arguments: run.map(|run| run.arguments.clone()),
         }

@@ -15,8 +15,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use record::units::names;
 use rustix::io::Errno;
-use units::names;
 
 use crate::error::LabError;
 use crate::lock;

@@ -9,9 +9,9 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::sync::{Condvar, Mutex, PoisonError};
 
-use extents::Extents;
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
+use ssd::extents::Extents;
 
 use super::lock;
 

@@ -16,10 +16,10 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 
-use extents::Extents;
 use rustix::fs::{FlockOperation, MemfdFlags, SeekFrom, XattrFlags};
 use rustix::fs::{flock, fsetxattr, getxattr, memfd_create, seek};
 use rustix::io::Errno;
+use ssd::extents::Extents;
 
 mod copy;
 mod pattern;

@@ -7,11 +7,11 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLockReadGuard};
 
-use extents::Extents;
 use rustix::fs::{
     AtFlags, CWD, Mode, OFlags, XattrFlags, fsetxattr, ioctl_ficlone, linkat, openat,
 };
 use rustix::io::Errno;
+use ssd::extents::Extents;
 
 use super::copy::Copy;
 use super::sweep::punch;

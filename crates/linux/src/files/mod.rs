@@ -22,9 +22,9 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use record::units::names;
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
-use units::names;
 
 /// Whether I/O goes through the page cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

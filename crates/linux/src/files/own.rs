@@ -35,7 +35,7 @@ pub fn own_directory(path: &Path) -> io::Result<File> {
         return denied(format!(
             "other users may write in it (mode {:03o}); remove it, or run: chmod go-w {}",
             found.mode() & 0o777,
-            units::names::shown(path)
+            record::units::names::shown(path)
         ));
     }
     let real = std::fs::read_link(format!("/proc/self/fd/{}", directory.as_raw_fd()))?;
@@ -43,7 +43,7 @@ pub fn own_directory(path: &Path) -> io::Result<File> {
         if others_may_rename_in(&std::fs::symlink_metadata(above)?, own) {
             return denied(format!(
                 "another user could replace it, because {} isn't this user's alone",
-                units::names::shown(above)
+                record::units::names::shown(above)
             ));
         }
     }

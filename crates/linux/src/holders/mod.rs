@@ -33,10 +33,10 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use record::units::names::quoted;
 use rustix::fs::{AtFlags, Mode, OFlags, Stat, StatxFlags};
 use rustix::io::Errno;
 use rustix::thread::CapabilitySet;
-use units::names::quoted;
 
 use crate::files::open_elsewhere;
 use crate::mounts::{DeviceNumber, Mount};

@@ -49,7 +49,7 @@ use crate::files::{self, Caching, FileError};
 
 /// An error with our directory.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot {action} {path}: {source}", path = units::names::shown(path))]
+#[error("cannot {action} {path}: {source}", path = record::units::names::shown(path))]
 pub struct OwnerError {
     /// The call that failed, e.g. `create`.
     pub action: &'static str,

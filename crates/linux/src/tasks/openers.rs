@@ -38,7 +38,7 @@ impl fmt::Display for Opener {
             Use::Open => "open",
             Use::Mapped => "mapped into its memory",
         };
-        let name = units::names::harmless(&self.name);
+        let name = record::units::names::harmless(&self.name);
         write!(f, "process {} ({name}) has it {what}", self.pid)
     }
 }

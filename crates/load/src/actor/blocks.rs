@@ -47,7 +47,7 @@ impl Op {
     }
 }
 
-units::words! {
+record::words! {
     /// The engine of reads and writes, asked for or in use.
     pub enum Engine {
         /// io_uring, or libaio, or sync, the first that is allowed (reported)

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use units::words::any_of;
-use units::{section, values as v};
+use record::section;
+use record::units::values as v;
+use record::units::words::any_of;
 
 use super::spec::{HOWS, How, Method};
 use super::{End, command, discard, event, unlink};

@@ -5,8 +5,8 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
+use record::units::settings::{Section, default_of};
 use serde::Serialize;
-use units::settings::{Section, default_of};
 
 use super::asked::AskedDeletion;
 use super::progress::Progress;
@@ -22,7 +22,8 @@ pub(super) static HOW: How = How {
     of: |asked, _| {
         let default = AskedDeletion::KEYS.iter().find(|key| key.name == "chunk");
         let default = default.and_then(|key| key.default).unwrap_or_default();
-        let step_bytes = units::parse_size(default_of(default, "device")).unwrap_or(units::GIB);
+        let step_bytes =
+            record::units::parse_size(default_of(default, "device")).unwrap_or(record::units::GIB);
         let step_bytes = asked.chunk_bytes.unwrap_or(step_bytes);
         Ok(Discard { step_bytes }.into())
     },

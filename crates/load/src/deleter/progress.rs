@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use units::names;
+use record::units::names;
 
 use super::{CommandOutcome, DeletionOutcome, DeletionProgress};
 use crate::clock::{Clock, Nanos};

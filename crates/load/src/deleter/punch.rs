@@ -40,7 +40,7 @@ pub(super) static HOW: How = How {
     ..How::FILES
 };
 
-units::words! {
+record::words! {
     /// One end of a file: a log or a queue forgets its beginning, and a table shrinks at its end.
     pub enum End {
         /// from the first byte on

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use record::units::words::{Word, one_of};
 use serde::{Serialize, Serializer};
-use units::words::{Word, one_of};
 
 use super::asked::AskedDeletion;
 use super::event::Trigger;

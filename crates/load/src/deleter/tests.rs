@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use units::settings::Section;
+use record::units::settings::Section;
 
 use super::*;
 

@@ -90,12 +90,12 @@ pub struct Discarded {
 /// # Errors
 /// A sentence that says which bound is wrong.
 fn range(part: &Part, size: u64) -> Result<Range<u64>, String> {
-    let shown = units::bytes_exact;
+    let shown = record::units::bytes_exact;
     if part.offset >= size {
         return Err(format!(
             "--offset {} lies behind its end: it has {} ({size} bytes)",
             shown(part.offset),
-            units::bytes(size)
+            record::units::bytes(size)
         ));
     }
     // As blkdiscard does, a range that is too long ends at the device's end.
@@ -121,7 +121,7 @@ impl Discarding {
     /// [`DeviceError::Raw`] where it is in use, or holds known data without `force`;
     /// [`DeviceError::Unsupported`] where it takes no discards; [`DeviceError::Range`].
     pub fn claim(path: &Path, part: &Part, force: bool) -> Result<Discarding, DeviceError> {
-        let name = units::names::shown(path).to_string();
+        let name = record::units::names::shown(path).to_string();
         let device = RawDevice::claim(path, force)?;
         if device.discard().max_bytes == 0 {
             return Err(DeviceError::Unsupported { device: name });
@@ -137,8 +137,8 @@ impl Discarding {
         if step < least {
             return Err(failed(format!(
                 "--step {} is shorter than its shortest discard of {}; give more",
-                units::bytes(step),
-                units::bytes(least)
+                record::units::bytes(step),
+                record::units::bytes(least)
             )));
         }
         Ok(Discarding {

@@ -181,7 +181,7 @@ impl BtrfsGuard {
         };
         listener(Event::Note(&format_args!(
             "{}: btrfs trims by itself (discard=async); guard sets its iops_limit, which was {}, until it ends",
-            units::names::quoted(path),
+            record::units::names::quoted(path),
             trimmer.before()
         )));
         let (discarded, _) = trimmer.settled_bytes();

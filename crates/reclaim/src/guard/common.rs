@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use pace::Goal;
-use units::names::quoted;
+use record::units::names::quoted;
 
 use super::GuardOptions;
 use super::error::GuardError;
@@ -149,8 +149,8 @@ impl Common {
             let text = format!(
                 "more than {} of the file system, or debt older than {}, waits to be trimmed; others may \
                  lose half until less does",
-                units::percent(options.most),
-                units::duration_exact(options.max_age)
+                record::units::percent(options.most),
+                record::units::duration_exact(options.max_age)
             );
             listener(Event::Note(&self.sentence(&text)));
         }

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use extents::Extents;
+use ssd::extents::Extents;
 
 /// A moment, in milliseconds since 1970.
 pub(crate) type Moment = u64;

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::io;
 use std::path::PathBuf;
 
-use units::names::quoted;
+use record::units::names::quoted;
 
 use crate::words::of_io;
 

@@ -11,8 +11,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use extents::Extents;
 use linux::trim::FreeSpace;
+use ssd::extents::Extents;
 use storage::FileSystem;
 use storage::layout::Layout;
 

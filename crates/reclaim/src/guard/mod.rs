@@ -160,7 +160,7 @@ pub fn intend(path: &Path, options: &GuardOptions) -> Result<String, GuardError>
             } else {
                 ""
             };
-            let free = units::bytes(look.free.covered());
+            let free = record::units::bytes(look.free.covered());
             format!(
                 "would {remounts}trim the {free} that are free, as far as they aren't trimmed, and then \
                  what is freed"

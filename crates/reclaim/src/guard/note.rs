@@ -9,9 +9,9 @@ use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::os::unix::fs::FileExt;
 
-use extents::Extents;
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
+use ssd::extents::Extents;
 
 use super::debt::{Debt, Moment, Pending};
 use super::look::Hidden;

@@ -50,7 +50,7 @@ impl Request {
         if let Some(slowdown) = self.slowdown {
             words.push(format!(
                 "the goal is --slowdown {} from now on",
-                units::percent_exact(slowdown)
+                record::units::percent_exact(slowdown)
             ));
         }
         if let Some(ms) = self.max_latency_ms {

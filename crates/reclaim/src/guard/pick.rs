@@ -12,7 +12,7 @@
 use std::cmp::Reverse;
 use std::ops::Range;
 
-use extents::Extents;
+use ssd::extents::Extents;
 use storage::TrimReach;
 
 use super::debt::{Debt, Moment, Pending, UNKNOWN};

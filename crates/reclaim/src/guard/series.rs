@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use extents::Extents;
+use ssd::extents::Extents;
 
 use super::debt::UNKNOWN;
 use super::due::Due;

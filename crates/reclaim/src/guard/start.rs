@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use linux::SysRoot;
 use linux::mounts::Mount;
 use record::DiscardSetting;
+use record::units::names::{quoted, shown};
 use storage::FileSystem;
 use storage::layout::Trimmed;
-use units::names::{quoted, shown};
 
 use super::GuardOptions;
 use super::error::GuardError;

@@ -141,7 +141,7 @@ fn open(path: &Path, make: bool) -> io::Result<OwnedFd> {
                 let why = crate::words::of_io(&error);
                 io::Error::new(
                     error.kind(),
-                    format!("{}: {why}", units::names::quoted(path)),
+                    format!("{}: {why}", record::units::names::quoted(path)),
                 )
             })?;
         }
@@ -163,7 +163,7 @@ fn below(above: BorrowedFd<'_>, name: &OsStr, make: bool) -> io::Result<OwnedFd>
         opened => opened,
     };
     let unsafe_ = |why: &str| {
-        let name = units::names::quoted(Path::new(name));
+        let name = record::units::names::quoted(Path::new(name));
         Err(io::Error::other(format!(
             "{name} {why}; remove it, or name another directory in STATE_DIRECTORY"
         )))

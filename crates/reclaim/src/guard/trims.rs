@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use pace::Worth;
+use record::units::names::quoted;
 use storage::remount::DiscardGuard;
-use units::names::quoted;
 
 use super::ages::Ages;
 use super::common::Common;
@@ -165,7 +165,7 @@ impl TrimGuard {
         let Some((debt, hidden)) = noted.filter(|_| look.freed_blocks.is_some()) else {
             self.hidden.saw(0, look.freed_blocks, self.looker.block);
             self.debt = Debt::all(look.free);
-            let bytes = units::bytes(self.debt.bytes());
+            let bytes = record::units::bytes(self.debt.bytes());
             let remembered = match self.looker.is_remembered() {
                 true => ", but for the block groups that the kernel knows to be trimmed",
                 false => "",
@@ -181,7 +181,7 @@ impl TrimGuard {
         let block = self.looker.block;
         self.hidden.saw(seen.freed, look.freed_blocks, block);
         if self.hidden.bytes() > 0 {
-            let unseen = units::bytes(self.hidden.bytes());
+            let unseen = record::units::bytes(self.hidden.bytes());
             self.renew();
             listener(Event::Note(&format_args!(
                 "{path}: up to {unseen} were used and freed unseen while no guard ran: all that is \

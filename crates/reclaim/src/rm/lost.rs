@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use crate::ReclaimError;
 use crate::rm::trash;
 use crate::words::of;
-use units::names::quoted;
+use record::units::names::quoted;
 
 /// How long to wait, after an input/output error, for the file system to become read-only. That
 /// follows at once, but not in the same step.

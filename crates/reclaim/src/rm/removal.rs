@@ -17,7 +17,7 @@ use super::{Options, Outcome, Stopped, Volumes};
 use crate::event::{Event, Listener, Problem, Progress, Reporter, report};
 use crate::words::of;
 use crate::{ReclaimError, Result};
-use units::names::quoted;
+use record::units::names::quoted;
 
 /// A removal.
 pub(super) struct Removal<'a> {

@@ -16,7 +16,7 @@ use super::trash::{FILE, PREFIX, Trash, Unusable, remember};
 use super::{Asking, Outcome, Stopped, Volumes};
 use crate::event::{Event, Listener, Problem};
 use crate::{ReclaimError, Result, directory};
-use units::names::quoted;
+use record::units::names::quoted;
 
 /// Where to look for trashes.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use rustix::fs::Stat;
 
 use super::arguments::allocated;
 use crate::volume::LARGE;
-use units::names::quoted;
+use record::units::names::quoted;
 
 /// Files of which `rm` removed the names and touched no content, for one reason. It displays as a
 /// sentence without a full stop.
@@ -45,7 +45,10 @@ impl Why {
 
 impl fmt::Display for Spared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (files, bytes) = (units::counted(self.files, "file"), units::bytes(self.bytes));
+        let (files, bytes) = (
+            record::units::counted(self.files, "file"),
+            record::units::bytes(self.bytes),
+        );
         let one = self.files == 1;
         let (is, has, its, it) = match one {
             true => ("is", "has another name", "its", "it"),

@@ -50,7 +50,7 @@ pub(super) enum CanaryError {
     File(io::Error),
     #[error(transparent)]
     Load(#[from] LoadError),
-    #[error("it can't be put into the control group {group}: {1}", group = units::names::shown(_0))]
+    #[error("it can't be put into the control group {group}: {1}", group = record::units::names::shown(_0))]
     Group(PathBuf, io::Error),
 }
 

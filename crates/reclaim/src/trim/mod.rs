@@ -90,7 +90,7 @@ impl Trim {
         let trimmer = Trimmer::start(&survey, &survey.work(pacing.goal()), pacing, listener)?;
         let remaining = Remaining::of(&survey, state.as_ref().map(|state| state.position));
         if remaining.looked() > 0 {
-            let from = units::bytes(remaining.looked());
+            let from = record::units::bytes(remaining.looked());
             listener(Event::Note(&format_args!("goes on after {from}")));
         }
         Ok(Trim {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::error::ReclaimError;
 use crate::event::Progress;
 use crate::throttle::Summary;
-use units::names;
+use record::units::names;
 
 /// Why a file system isn't trimmed, or not to its end.
 #[derive(Debug, thiserror::Error)]

@@ -11,9 +11,9 @@ use std::io::{self, Read};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use record::units::names;
 use rustix::fs::{FlockOperation, OFlags};
 use serde::{Deserialize, Serialize};
-use units::names;
 
 use crate::{ReclaimError, Result};
 
@@ -191,7 +191,7 @@ impl Cursor {
         }
         let (was, is) = (state.of.size_bytes, self.of.size_bytes);
         if was != is {
-            let (was, is) = (units::bytes(was), units::bytes(is));
+            let (was, is) = (record::units::bytes(was), record::units::bytes(is));
             let why = format!("it had {was} when it was interrupted and has {is} now");
             return Ok(Left::Outdated(why));
         }

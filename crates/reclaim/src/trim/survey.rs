@@ -158,10 +158,13 @@ impl Survey {
         };
         let way = match &self.fs.layout {
             Layout::Groups { group, .. } => {
-                format!("in block groups of {}", units::bytes(*group))
+                format!("in block groups of {}", record::units::bytes(*group))
             }
             Layout::Allocation { group } => {
-                format!("in pieces of allocation groups of {}", units::bytes(*group))
+                format!(
+                    "in pieces of allocation groups of {}",
+                    record::units::bytes(*group)
+                )
             }
             Layout::Chunks(chunks) => format!("in {} chunks", chunks.len()),
             Layout::Anywhere => "in windows".to_owned(),
@@ -169,9 +172,9 @@ impl Survey {
         };
         Ok(format!(
             "would look at {} of {} for up to {} that are free, {way}",
-            units::bytes(windows.all()),
+            record::units::bytes(windows.all()),
             self.kind,
-            units::bytes(self.free.min(windows.all().saturating_add(beyond))),
+            record::units::bytes(self.free.min(windows.all().saturating_add(beyond))),
         ))
     }
 
@@ -253,7 +256,7 @@ impl Survey {
                     notes.push(format!(
                         "about {} belong to no chunk: btrfs trims them in one call, which can't be \
                          paced, the first time since it was mounted",
-                        units::bytes(beyond)
+                        record::units::bytes(beyond)
                     ));
                 }
             }

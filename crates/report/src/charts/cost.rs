@@ -40,8 +40,8 @@ impl Cost {
         let points = if count == 1 { "point is" } else { "points are" };
         Some(format!(
             "{count} {points} outside of the picture, up to {} and {}",
-            units::bytes((mib * MIB) as u64),
-            units::latency_us(us)
+            record::units::bytes((mib * MIB) as u64),
+            record::units::latency_us(us)
         ))
     }
 }

@@ -84,7 +84,7 @@ pub(crate) fn over_time(record: &RunRecord) -> Vec<Chart> {
             1 => String::new(),
             n => {
                 let seconds = n as f64 * record.head.interval_ms / 1e3;
-                format!(", means over {}", units::seconds(seconds))
+                format!(", means over {}", record::units::seconds(seconds))
             }
         };
         let title = format!("Rate of {}{over}", actors[actor].name);

@@ -127,7 +127,7 @@ fn timeline(html: &mut String, drawn: &Overlay) {
          <p class=\"note\">Time 0 is each run&#39;s first deletion call; of an imported log, which has none, its \
          first discards. The charts begin with the longest deletion and twice its length on both sides. \
          A point is {} long: the mean rate in it, or the longest latency{}.</p>\n{}",
-        escape::prose(&units::seconds(drawn.spans.step_s)),
+        escape::prose(&record::units::seconds(drawn.spans.step_s)),
         if drawn.medians {
             "; of repeats the median"
         } else {

@@ -436,5 +436,5 @@ fn index(record: &RunRecord, (name, op): (&str, &str), all: &[(&str, &str)]) -> 
 
 /// The median of what is finite; not a number of nothing.
 fn median(values: impl Iterator<Item = f64>) -> f64 {
-    units::median(values.filter(|v| v.is_finite())).unwrap_or(f64::NAN)
+    record::units::median(values.filter(|v| v.is_finite())).unwrap_or(f64::NAN)
 }

@@ -57,8 +57,8 @@ fn timeline(html: &mut String, record: &RunRecord, spans: &Spans) {
             "<p class=\"note\">Each line has at most {} of the record&#39;s {} intervals: in each stretch \
              those with the least and the greatest value, half of them during the deletion. The CSV has \
              all.</p>\n",
-            units::count(most as u64),
-            units::count(record.intervals.len() as u64)
+            record::units::count(most as u64),
+            record::units::count(record.intervals.len() as u64)
         );
     }
     shell::charts(html, &charts, spans);
@@ -87,7 +87,7 @@ fn columns(heat: &[Heat]) -> String {
     let [least, most] = widths.fold([f64::INFINITY, 0.0], |[least, most], [a, b]| {
         [a.min(least), b.max(most)]
     });
-    let (least, most) = (units::seconds(least), units::seconds(most));
+    let (least, most) = (record::units::seconds(least), record::units::seconds(most));
     if least == most {
         format!("A column is {most}, as fine as this record has it.")
     } else {
@@ -139,8 +139,8 @@ fn cost(html: &mut String, record: &RunRecord, verdict: &Verdict) {
     let mut about = match cost.line {
         Some([a, b]) => format!(
             "Here S = {} + {} per MiB.",
-            units::latency_us(a),
-            units::latency_us(b)
+            record::units::latency_us(a),
+            record::units::latency_us(b)
         ),
         None => {
             "This record gives no a and b: they take discards of different sizes, each seen to \
@@ -151,8 +151,8 @@ fn cost(html: &mut String, record: &RunRecord, verdict: &Verdict) {
     if let Some([mib, us]) = cost.service {
         about += &format!(
             " The large dot marks S as the verdict has it: {} at {}.",
-            units::latency_us(us),
-            units::bytes((mib * units::MIB as f64) as u64)
+            record::units::latency_us(us),
+            record::units::bytes((mib * record::units::MIB as f64) as u64)
         );
     }
     if let Some(beyond) = cost.told_beyond() {

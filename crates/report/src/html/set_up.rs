@@ -43,7 +43,7 @@ fn drive(device: &DeviceInfo) -> String {
         text += &format!(", firmware {firmware}");
     }
     if device.size_bytes > 0 {
-        text += &format!(", {}", units::bytes(device.size_bytes));
+        text += &format!(", {}", record::units::bytes(device.size_bytes));
     }
     text
 }

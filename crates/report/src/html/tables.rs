@@ -142,7 +142,7 @@ fn waits_table(waits: &[Waited<'_>]) -> String {
         let call = wait.call.as_ref().map(|call| format!(" ({call})"));
         let discards = match wait.discards {
             0 => String::new(),
-            count => format!("{} of ", units::count(count)),
+            count => format!("{} of ", record::units::count(count)),
         };
         let cause = format!(
             "{discards}{}{}",
@@ -153,9 +153,9 @@ fn waits_table(waits: &[Waited<'_>]) -> String {
             cell(actor),
             cell(&format!("{control}{}", words::phase(phase.phase))),
             cell(&cause),
-            cell(&units::seconds(wait.seconds)),
-            cell(&units::percent(wait.share)),
-            cell(&units::count(wait.looks)),
+            cell(&record::units::seconds(wait.seconds)),
+            cell(&record::units::percent(wait.share)),
+            cell(&record::units::count(wait.looks)),
         ]
     };
     let head = ["actor", "phase", "waited for", "time", "share", "looks"];
@@ -245,11 +245,11 @@ fn range(unit: Unit, least: f64, most: f64) -> String {
 /// A value of a chart, with its unit.
 pub(crate) fn shown(unit: Unit, value: f64) -> String {
     match unit {
-        Unit::PerSecond => units::rate(value),
-        Unit::Us => units::latency_us(value),
-        Unit::BytesPerSecond => format!("{}/s", units::bytes_decimal(value as u64)),
-        Unit::Bytes => units::bytes(value as u64),
-        Unit::Count => units::count(value as u64),
-        Unit::Share => units::percent(value),
+        Unit::PerSecond => record::units::rate(value),
+        Unit::Us => record::units::latency_us(value),
+        Unit::BytesPerSecond => format!("{}/s", record::units::bytes_decimal(value as u64)),
+        Unit::Bytes => record::units::bytes(value as u64),
+        Unit::Count => record::units::count(value as u64),
+        Unit::Share => record::units::percent(value),
     }
 }

@@ -78,7 +78,7 @@ pub fn text(of: &Sheet, width: usize) -> String {
         text += &format!("{note}\n");
     }
     // Names may come from another machine.
-    units::names::harmless(&text)
+    record::units::names::harmless(&text)
 }
 
 /// A table's lines.
@@ -167,7 +167,7 @@ fn escaped(raw: &str) -> String {
                 text.push('\\');
                 text.push(c);
             }
-            c if units::names::is_harmful(c) => text.push(' '),
+            c if record::units::names::is_harmful(c) => text.push(' '),
             c => text.push(c),
         }
     }
@@ -222,7 +222,7 @@ pub(crate) mod tests {
         sheet.tables[0].rows[0][0] = hostile.to_owned();
         sheet.notes.push(hostile.to_owned());
         for text in [text(&sheet, 100), text(&sheet, 20), markdown(&sheet)] {
-            assert!(!text.contains(|c| c != '\n' && units::names::is_harmful(c)));
+            assert!(!text.contains(|c| c != '\n' && record::units::names::is_harmful(c)));
         }
     }
 

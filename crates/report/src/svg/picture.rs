@@ -200,7 +200,7 @@ pub(crate) fn cost(cost: &Cost, drives: &str, medium: Medium) -> Frame {
     if let (Some(ends), Some([a, b])) = (line, cost.line) {
         let ends = [(x.low, ends[0]), (x.high, ends[1])];
         frame.line("S = a + b·L", ends.into_iter(), &Stroke::nth(1, 2.0));
-        let (a, b) = (units::latency_us(a), units::latency_us(b));
+        let (a, b) = (record::units::latency_us(a), record::units::latency_us(b));
         frame.legend(&format!("S = {a} + {b} per MiB"), &Stroke::nth(1, 2.0));
     }
     if let Some([mib, us]) = cost.service {

@@ -71,7 +71,7 @@ pub fn trade_off(of: &TradeOff) -> String {
     same_loss(&mut frame, x, of.lost_s);
     let goal = share(of.goal);
     frame.line("", [(x.low, goal), (x.high, goal)].into_iter(), &GOAL);
-    frame.legend(&format!("goal: {}", units::percent(goal)), &GOAL);
+    frame.legend(&format!("goal: {}", record::units::percent(goal)), &GOAL);
     frame.legend("as much lost as now, over more time", &SAME);
     frame.legend("up to the worst 100 ms", &WORST);
     let drawn: Vec<Drawn<'_>> = of.ways.iter().map(|way| Drawn::of(way, &frame)).collect();
@@ -185,8 +185,8 @@ fn told(way: &Way) -> String {
     format!(
         "{}: {} of others' throughput for {}, {} in the worst 100 ms",
         way.name,
-        units::percent(share(way.lost[1])),
-        units::seconds(way.seconds[1].max(0.0)),
-        units::percent(share(way.worst)),
+        record::units::percent(share(way.lost[1])),
+        record::units::seconds(way.seconds[1].max(0.0)),
+        record::units::percent(share(way.worst)),
     )
 }

@@ -36,24 +36,30 @@ pub fn live(line: &LiveLine, style: &Style) -> String {
         Part::Main => phase(line.phase).to_owned(),
         Part::Control => format!("control {}", phase(line.phase)),
     };
-    let rate = line.ops_per_s.map_or("–".to_owned(), units::rate);
+    let rate = line.ops_per_s.map_or("–".to_owned(), record::units::rate);
     // While nothing completes there is no percentile, but an age.
     let (latency, hue) = match (line.oldest_us, line.p99_us) {
-        (Some(age), _) => (format!("age {:>7}", units::latency_us(age)), Ink::Red),
-        (None, Some(p99)) => (format!("p99 {:>7}", units::latency_us(p99)), Ink::Plain),
+        (Some(age), _) => (
+            format!("age {:>7}", record::units::latency_us(age)),
+            Ink::Red,
+        ),
+        (None, Some(p99)) => (
+            format!("p99 {:>7}", record::units::latency_us(p99)),
+            Ink::Plain,
+        ),
         (None, None) => (format!("p99 {:>7}", "–"), Ink::Plain),
     };
     let trimming = line.discard_bytes_per_s >= 1.0;
     let trim = if trimming {
         format!(
             "{}/s",
-            units::bytes_decimal(line.discard_bytes_per_s as u64)
+            record::units::bytes_decimal(line.discard_bytes_per_s as u64)
         )
     } else {
         "–".to_owned()
     };
     let debt = if line.debt_bytes > 0 {
-        units::bytes(line.debt_bytes)
+        record::units::bytes(line.debt_bytes)
     } else {
         "–".to_owned()
     };

@@ -73,9 +73,9 @@ fn space(page: &mut Page, target: &Target) {
     if target.size_bytes == 0 {
         return;
     }
-    let size = units::bytes(target.size_bytes);
+    let size = record::units::bytes(target.size_bytes);
     let text = match target.available_bytes {
-        Some(available) => format!("{} of {size} available", units::bytes(available)),
+        Some(available) => format!("{} of {size} available", record::units::bytes(available)),
         None => size,
     };
     page.labelled(label("space"), LABEL, &[plain(text)]);
@@ -92,7 +92,7 @@ fn host(page: &mut Page, head: &Head) {
         text += &format!(", {} processor{plural}", host.cpus);
     }
     if host.memory_bytes > 0 {
-        text += &format!(", {}", units::bytes(host.memory_bytes));
+        text += &format!(", {}", record::units::bytes(host.memory_bytes));
     }
     page.labelled(label("machine"), LABEL, &[plain(text)]);
 }
@@ -211,7 +211,7 @@ fn what(device: &DeviceInfo) -> String {
     };
     let mut text = kind.to_owned();
     if device.size_bytes > 0 {
-        text += &format!(", {}", units::bytes(device.size_bytes));
+        text += &format!(", {}", record::units::bytes(device.size_bytes));
     }
     if let Some(model) = &device.model {
         text += &format!(", {}", model.trim());
@@ -235,23 +235,23 @@ fn limits(device: &DeviceInfo) -> (Ink, String) {
             Ink::Yellow,
             format!(
                 "discards switched off (discard_max_bytes is 0; the device takes up to {})",
-                units::bytes(limits.max_hw_bytes)
+                record::units::bytes(limits.max_hw_bytes)
             ),
         );
     }
     let hardware = if limits.max_hw_bytes == limits.max_bytes {
         String::new()
     } else {
-        format!(" (hardware {})", units::bytes(limits.max_hw_bytes))
+        format!(" (hardware {})", record::units::bytes(limits.max_hw_bytes))
     };
     let plural = if limits.max_segments == 1 { "" } else { "s" };
     (
         Ink::Dim,
         format!(
             "discards up to {}{hardware} in {} segment{plural}, granularity {}",
-            units::bytes(limits.max_bytes),
+            record::units::bytes(limits.max_bytes),
             limits.max_segments,
-            units::bytes(limits.granularity_bytes)
+            record::units::bytes(limits.granularity_bytes)
         ),
     )
 }

@@ -333,10 +333,10 @@ impl Run {
             reasons: Vec::new(),
             summary: format!(
                 "Deleting {} stalled reads for {} (to {} of {}).",
-                units::bytes(self.bytes),
-                units::seconds(self.stall_s),
-                units::percent(self.left),
-                units::rate(self.rate)
+                record::units::bytes(self.bytes),
+                record::units::seconds(self.stall_s),
+                record::units::percent(self.left),
+                record::units::rate(self.rate)
             ),
             foreground,
             discard: Discard {

@@ -32,7 +32,7 @@ pub enum SimError {
     #[error(
         "the files of the workload don't fit on a volume of {}: give a larger `volume`, or a smaller \
          `size` or `fill`",
-        units::bytes(*volume)
+        record::units::bytes(*volume)
     )]
     TooSmall {
         /// The volume's size in bytes.

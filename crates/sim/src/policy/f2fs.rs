@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use extents::{Order as By, Short};
 use ssd::Time;
+use ssd::extents::{Order as By, Short};
 
 use super::outbox::{Outbox, Shape};
 use super::{Desk, Limits, Policy};

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::time::Duration;
 
-use extents::{Order as By, Short};
+use ssd::extents::{Order as By, Short};
 
 use super::outbox::{Outbox, Shape};
 use super::{Desk, Limits, Nature, Order, Policy};

@@ -19,7 +19,7 @@ use crate::keys::{BLOCKS, DURATION, Pair, SHARE, SIZE, SPAN, TRUTH, settings};
 use crate::stack::Limits;
 use crate::volume::AllocatorKind;
 
-units::kinds! {
+record::kinds! {
     /// A kind of policy.
     pub enum PolicyKind["policy"] {
         /// No discards at all.
@@ -94,9 +94,9 @@ settings! {
 const MIN_RUN: Pair<Option<u64>> = Pair(
     |text| match text {
         "auto" => Ok(None),
-        _ => Ok(Some(units::parse_size(text)?)),
+        _ => Ok(Some(record::units::parse_size(text)?)),
     },
-    |run| run.map_or("auto".to_owned(), units::bytes_exact),
+    |run| run.map_or("auto".to_owned(), record::units::bytes_exact),
 );
 
 impl PolicyKind {

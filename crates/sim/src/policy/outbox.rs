@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use extents::{CommandLimits, DiscardQueue, InFlight, Order as By, Short};
+use ssd::extents::{CommandLimits, DiscardQueue, InFlight, Order as By, Short};
 
 use super::{Desk, Order};
 use crate::volume::BLOCK;

@@ -3,10 +3,10 @@
 use std::str::FromStr;
 use std::time::Duration;
 
+use record::units::settings::SetError;
+use record::units::typed::nearest;
 use ssd::Card;
 use ssd::flash::Geometry;
-use units::settings::SetError;
-use units::typed::nearest;
 
 use crate::keys::{BLOCKS, DURATION, Pair, RATE, SIZE, SPAN, settings};
 use crate::volume::AllocatorKind;
@@ -100,11 +100,11 @@ settings! {
 }
 
 const FILL: Pair<f64> = Pair(
-    |text| match units::parse_share(text)? {
+    |text| match record::units::parse_share(text)? {
         share if share <= 0.95 => Ok(share),
         _ => Err(format!("'{text}': give at most 95%")),
     },
-    |&share| units::percent_exact(share),
+    |&share| record::units::percent_exact(share),
 );
 
 const ALLOCATOR: Pair<Option<AllocatorKind>> = Pair(

@@ -2,9 +2,9 @@
 
 use std::str::FromStr;
 
-use units::document::Document;
-use units::settings::{Key, SetError};
-use units::typed::{Mistake, nearest};
+use record::units::document::Document;
+use record::units::settings::{Key, SetError};
+use record::units::typed::{Mistake, nearest};
 
 use crate::policy::{Parameters, PolicyKind};
 

@@ -1,8 +1,8 @@
 //! Several drives as one volume: `stacks/*.toml`.
 
+use record::units::document::Document;
+use record::units::typed::Mistake;
 use ssd::Card;
-use units::document::Document;
-use units::typed::Mistake;
 
 use super::Drives;
 use crate::keys::blocks;
@@ -37,7 +37,7 @@ pub fn stack(text: &str, card: impl Fn(&str) -> Result<Card, String>) -> Result<
             "name" => drives.name = item.text()?,
             "about" => drop(item.text()?),
             "profile" => one = Some(item.read(&card)?),
-            "drives" => count = item.read(|text| units::parse_whole(text, 1..=64))?,
+            "drives" => count = item.read(|text| record::units::parse_whole(text, 1..=64))?,
             "chunk" => drives.chunk = item.read(blocks)?,
             "set" => changes = item.list(),
             _ => return Err(item.unknown(KEYS)),

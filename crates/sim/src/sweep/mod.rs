@@ -8,10 +8,10 @@
 
 use std::str::FromStr;
 
+use record::units::document::Document;
+use record::units::settings::SetError;
+use record::units::typed::{Mistake, Place, nearest};
 use serde::{Deserialize, Serialize};
-use units::document::Document;
-use units::settings::SetError;
-use units::typed::{Mistake, Place, nearest};
 
 use crate::engine::{SimError, run};
 use crate::outcome::Figures;

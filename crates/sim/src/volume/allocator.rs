@@ -6,11 +6,11 @@
 
 use std::ops::Range;
 
-use extents::BlockSet;
+use ssd::extents::BlockSet;
 
 use super::{BLOCK, FileId};
 
-units::kinds! {
+record::kinds! {
     /// A way of allocating, by the file system that has it.
     pub enum AllocatorKind["way of allocating"] {
         /// Cylinder groups of 64 MiB; a file leaves its group after 16 MiB (`maxbpg`), and takes

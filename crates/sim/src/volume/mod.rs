@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use extents::BlockSet;
+use ssd::extents::BlockSet;
 
 mod allocator;
 

@@ -1,6 +1,6 @@
 //! The workloads by name.
 
-units::kinds! {
+record::kinds! {
     /// A kind of workload.
     pub enum WorkloadKind["workload"] {
         /// One file of `size` is removed.

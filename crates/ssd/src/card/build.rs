@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
-use units::settings::Key;
-use units::{parse_duration, parse_share, parse_size, parse_truth};
+use record::units::settings::Key;
+use record::units::{parse_duration, parse_share, parse_size, parse_truth};
 
 use super::{Discard, Entry, Figures, Fold, KEYS, ReadAfterTrim, Transfer, value};
 

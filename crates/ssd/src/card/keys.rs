@@ -1,8 +1,8 @@
 //! Every key of a card, once: parser, overrides, printer and documentation
 //! read this list.
 
-use units::settings::{Key, SetError};
-use units::typed::nearest;
+use record::units::settings::{Key, SetError};
+use record::units::typed::nearest;
 
 /// Keys from a table with a row for each: its path, its default if it has one, and its meaning.
 macro_rules! keys {

@@ -28,7 +28,7 @@ mod value;
 pub use keys::KEYS;
 pub use value::PerMib;
 
-units::kinds! {
+record::kinds! {
     /// How sure a figure is.
     pub enum Sure["degree of certainty"] {
         /// Read off a measurement.
@@ -223,7 +223,7 @@ pub enum Queue {
     },
 }
 
-units::kinds! {
+record::kinds! {
     /// The content that a read returns where a discard was, until the next write.
     pub enum ReadAfterTrim["content after a discard"] {
         /// Zeros (ATA: RZAT; NVMe: DLFEAT 1).

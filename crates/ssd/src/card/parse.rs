@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
-use units::document::{Document, Item};
-use units::settings::SetError;
-use units::typed::{Mistake, Place};
+use record::units::document::{Document, Item};
+use record::units::settings::SetError;
+use record::units::typed::{Mistake, Place};
 
 use super::build::{Fault, figures};
 use super::{Card, Entry, KEYS, Note, Sure, keys};

@@ -1,6 +1,6 @@
 //! Values as they are written in a card.
 
-use units::UnitError;
+use record::units::UnitError;
 
 use super::Queue;
 
@@ -30,7 +30,7 @@ impl PerMib {
 
     /// The cost of so many bytes, in nanoseconds.
     pub fn nanos_for(self, bytes: u64) -> f64 {
-        self.nanos * (bytes as f64 / units::MIB as f64)
+        self.nanos * (bytes as f64 / record::units::MIB as f64)
     }
 }
 
@@ -63,7 +63,7 @@ pub(super) fn per_mib(text: &str) -> Result<PerMib, String> {
 }
 
 pub(super) fn share_above_0(text: &str) -> Result<f64, String> {
-    match units::parse_share(text)? {
+    match record::units::parse_share(text)? {
         share if share >= 0.001 => Ok(share),
         _ => Err(format!("'{text}' is too little: at least 0.1%")),
     }
@@ -71,18 +71,18 @@ pub(super) fn share_above_0(text: &str) -> Result<f64, String> {
 
 /// A jitter above a third could make a time negative.
 pub(super) fn jitter(text: &str) -> Result<f64, String> {
-    match units::parse_share(text)? {
+    match record::units::parse_share(text)? {
         jitter if jitter <= 0.33 => Ok(jitter),
         _ => Err(format!("a jitter of '{text}' is too much: at most 33%")),
     }
 }
 
 pub(super) fn count(text: &str) -> Result<u32, UnitError> {
-    units::parse_whole(text, 1..=u32::MAX)
+    record::units::parse_whole(text, 1..=u32::MAX)
 }
 
 pub(super) fn granule(text: &str) -> Result<u64, String> {
-    match units::parse_size(text)? {
+    match record::units::parse_size(text)? {
         granule if granule >= 512 && granule.is_power_of_two() => Ok(granule),
         _ => Err(format!(
             "'{text}' is no granule: give a power of 2 from 512"

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use extents::Extents;
+use crate::extents::Extents;
 
 /// The mapped bytes of a drive, in whole granules.
 #[derive(Debug, Clone)]

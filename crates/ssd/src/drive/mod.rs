@@ -35,7 +35,7 @@ use std::collections::{BTreeSet, BinaryHeap};
 use std::ops::Range;
 use std::time::Duration;
 
-use extents::Extents;
+use crate::extents::Extents;
 
 pub use command::{Command, Completion, Id, Refused, Stats};
 

@@ -1,7 +1,7 @@
 //! A fit as a device card: what was measured says so, and what wasn't says what
 //! was taken in its place.
 
-use units::settings::SetError;
+use record::units::settings::SetError;
 
 use super::{Barrier, Figure, Fit};
 use crate::card::{Card, Entry, Note, Sure};
@@ -57,14 +57,14 @@ impl Fit {
         let sentence = match (&self.a_us, &self.b_us_per_mib) {
             (Figure::Known(a), Figure::Known(b)) if b.value > 0.0 && a.value > 0.0 => format!(
                 " Break-even size a/b = {}.",
-                units::bytes((a.value / b.value * units::MIB as f64) as u64)
+                record::units::bytes((a.value / b.value * record::units::MIB as f64) as u64)
             ),
             (Figure::Known(_), Figure::Known(_)) => String::new(),
             _ => match self.only_bytes() {
                 Some(bytes) => format!(
                     " It holds for discards of about {} alone: how a discard's cost depends on its \
                      size was not measured.",
-                    units::bytes(bytes)
+                    record::units::bytes(bytes)
                 ),
                 None => " Not all of its figures could be measured: see the sources.".to_owned(),
             },
@@ -73,7 +73,7 @@ impl Fit {
     }
 
     fn discards(&self, entries: &mut Entries<'_>) {
-        let rests = units::counted(self.discards, "discard");
+        let rests = record::units::counted(self.discards, "discard");
         let (a, b) = self.costs();
         entries.add(
             "discard.a",
@@ -139,7 +139,10 @@ impl Fit {
             let source = format!("the worst case; {}", why(figure));
             return (1.0, Sure::Assumed, source);
         };
-        let (low, high) = (units::percent(phi.low), units::percent(phi.high));
+        let (low, high) = (
+            record::units::percent(phi.low),
+            record::units::percent(phi.high),
+        );
         let source = match phi.value == 1.0 && self.share.barrier == Some(Barrier::Batches) {
             true => format!("a barrier: {}", self.share.seen()),
             false => format!(
@@ -177,7 +180,7 @@ impl Fit {
             0.0
         };
         let a = (service - b * mib).max(0.0);
-        let size = units::bytes((mib * units::MIB as f64) as u64);
+        let size = record::units::bytes((mib * record::units::MIB as f64) as u64);
         let how = format!("a discard of {size} takes {}; {why_not}", us(service));
         (
             Cost::new(a, sure, format!("what b leaves of it: {how}")),
@@ -192,10 +195,9 @@ impl Fit {
     fn reads(&self, entries: &mut Entries<'_>) {
         match self.reads.service_us.estimate() {
             Some(read) => {
-                let rate = self
-                    .reads
-                    .per_s
-                    .map_or_else(String::new, |r| format!(", {} of them", units::rate(r)));
+                let rate = self.reads.per_s.map_or_else(String::new, |r| {
+                    format!(", {} of them", record::units::rate(r))
+                });
                 let source = format!("mean time of a read beside no discards{rate}");
                 entries.add("read.latency", time(read.value), Sure::Measured, &source);
             }
@@ -271,7 +273,7 @@ fn per_mib(us: f64) -> String {
 }
 
 fn us(us: f64) -> String {
-    units::latency_us(us)
+    record::units::latency_us(us)
 }
 
 /// Four significant digits, without an exponent.

@@ -15,8 +15,8 @@ use std::ops::Range;
 
 use judge::counting::{self, SIGNIFICANT};
 use record::RunRecord;
+use record::units::MIB;
 use record::{DeviceColumns, Part, PhaseName};
-use units::MIB;
 
 /// Where discards are spread over so many intervals that hardly one could have
 /// 0.1 % of them, this share of what a typical interval has is significant, too.

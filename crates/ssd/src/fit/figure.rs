@@ -106,7 +106,7 @@ impl Figure {
 
 /// The median; 0 of nothing.
 pub(super) fn median(values: impl IntoIterator<Item = f64>) -> f64 {
-    units::median(values).unwrap_or(0.0)
+    record::units::median(values).unwrap_or(0.0)
 }
 
 #[cfg(test)]

@@ -238,7 +238,7 @@ impl Fit {
     /// The most that a discard of so many bytes takes, in microseconds, as far as it is known: as
     /// observed at about that size, else at any size.
     pub fn service_at_most_us(&self, bytes: u64) -> Option<f64> {
-        let mib = bytes as f64 / units::MIB as f64;
+        let mib = bytes as f64 / record::units::MIB as f64;
         let alike = |p: &&Point| (p.mib / mib).max(mib / p.mib) <= points::ALIKE;
         let is_known = self.service_us.value().is_some();
         let point = self.points.iter().find(alike).map(|p| match is_known {
@@ -258,7 +258,7 @@ impl Fit {
     /// The size, in bytes, that all discards had; `None` if a line through several sizes is known.
     /// A card of a fit with one size holds for that size alone.
     pub fn only_bytes(&self) -> Option<u64> {
-        let bytes = (self.at_mib * units::MIB as f64).round() as u64;
+        let bytes = (self.at_mib * record::units::MIB as f64).round() as u64;
         self.line.is_none().then_some(bytes)
     }
 
@@ -322,14 +322,14 @@ fn notes(seen: &[Seen<'_>], fit: &Fit, alone: bool) -> Vec<String> {
             "{} of free space were discarded beside what was deleted (ext4 does that). Where the \
              drive had nothing there they can cost it less, and then the rungs are too low: XFS on \
              it, or of a raw device, tells.",
-            units::bytes((mib * units::MIB as f64) as u64)
+            record::units::bytes((mib * record::units::MIB as f64) as u64)
         ));
     }
     if let Some(bytes) = fit.only_bytes() {
         notes.push(format!(
             "A card of these figures holds for discards of about {} alone. A ladder measures \
              several sizes: trimbench fit DIRECTORY --output CARD.",
-            units::bytes(bytes)
+            record::units::bytes(bytes)
         ));
     }
     if fit.points.iter().any(|p| p.queued) {
@@ -344,7 +344,7 @@ fn notes(seen: &[Seen<'_>], fit: &Fit, alone: bool) -> Vec<String> {
     {
         notes.push(format!(
             "The times don't lie on a line (up to {} off): use those measured at each size.",
-            units::percent(bend)
+            record::units::percent(bend)
         ));
     }
     if let (false, Some(read)) = (alone, fit.reads.service_us.value())
@@ -353,7 +353,7 @@ fn notes(seen: &[Seen<'_>], fit: &Fit, alone: bool) -> Vec<String> {
         notes.push(format!(
             "Reads were in flight beside the discards; on a SATA drive each discard waits for them \
              first, which is up to {} of what it costs here.",
-            units::latency_us(read)
+            record::units::latency_us(read)
         ));
     }
     notes

@@ -1,6 +1,6 @@
 //! The times of discards of about the same size: the ladder's rungs.
 
-use units::MIB;
+use record::units::MIB;
 
 use super::cells::Cell;
 use super::figure::Estimate;
@@ -35,7 +35,7 @@ impl Point {
 
     /// The size in words.
     pub fn size(&self) -> String {
-        units::bytes((self.mib * MIB as f64).round() as u64)
+        record::units::bytes((self.mib * MIB as f64).round() as u64)
     }
 }
 

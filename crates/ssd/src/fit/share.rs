@@ -205,7 +205,7 @@ fn phi(
     let Some(service) = service_us else {
         return Figure::unknown(format!(
             "only its product with the time of a discard is identified: other I/O lost {} for each",
-            units::latency_us(lost_us)
+            record::units::latency_us(lost_us)
         ));
     };
     let off_us = BASELINE_OFF * active_s * 1e6 / discards;
@@ -218,8 +218,8 @@ fn phi(
     if estimate.half_width() > 0.25 {
         return Figure::unknown(format!(
             "between {} and {}: too little was lost beside too short discards",
-            units::percent(estimate.low),
-            units::percent(estimate.high)
+            record::units::percent(estimate.low),
+            record::units::percent(estimate.high)
         ));
     }
     Figure::Known(estimate)

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use units::UnitError;
+use record::units::UnitError;
 
-units::kinds! {
+record::kinds! {
     /// How a block is chosen to be cleaned.
     pub enum Cleaning["way of cleaning"] {
         /// The block with the fewest valid pages.
@@ -54,8 +54,8 @@ impl FromStr for Geometry {
             ));
         };
         let geometry = Geometry {
-            page_bytes: units::parse_size(page).map_err(wrong)?,
-            pages_in_block: units::parse_whole(pages, 2..=65_536).map_err(wrong)?,
+            page_bytes: record::units::parse_size(page).map_err(wrong)?,
+            pages_in_block: record::units::parse_whole(pages, 2..=65_536).map_err(wrong)?,
             spare: match spare.strip_suffix('%').map(str::parse::<f64>) {
                 Some(Ok(percent)) => percent / 100.0,
                 _ => return Err(bad("the spare space is a percentage")),
@@ -76,7 +76,7 @@ impl FromStr for Geometry {
 impl fmt::Display for Geometry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let cleaning = self.cleaning.name();
-        let page = units::bytes_exact(self.page_bytes);
+        let page = record::units::bytes_exact(self.page_bytes);
         // Digits that a float's noise would add are cut.
         let spare = (self.spare * 1e10).round() / 1e8;
         write!(f, "{page} {} {spare}% {cleaning}", self.pages_in_block)

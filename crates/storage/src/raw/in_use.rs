@@ -7,7 +7,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use units::names;
+use record::units::names;
 
 use linux::SysRoot;
 use linux::limit::whole;

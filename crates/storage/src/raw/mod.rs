@@ -17,10 +17,10 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use record::units::names;
 use record::{DeviceInfo, DiscardLimits};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
-use units::names;
 
 use crate::devices;
 use linux::SysRoot;

@@ -113,7 +113,7 @@ fn of(sys: &SysRoot, layer: &Layer, all: &[Layer], tables: &Tables) -> (Effect, 
         LayerKind::Loop => through_file(sys, layer),
         LayerKind::Thin => reshapes(format!(
             "frees whole blocks of the pool of {}; smaller pieces are dropped",
-            units::bytes(layer.limits.granularity_bytes)
+            record::units::bytes(layer.limits.granularity_bytes)
         )),
         LayerKind::Vdo => reshapes("turns each 4 KiB into work of its own".to_owned()),
         LayerKind::Md(level) if below.len() > 1 && level != "raid1" => {
@@ -154,12 +154,12 @@ fn limited(layer: &Layer, below: &[&Layer]) -> (Effect, String) {
     if least.is_some_and(|least| layer.limits.max_bytes < least) {
         how.push(format!(
             "cuts them at {}",
-            units::bytes(layer.limits.max_bytes)
+            record::units::bytes(layer.limits.max_bytes)
         ));
     }
     let finest = below.iter().map(|one| one.limits.granularity_bytes).max();
     if finest.is_some_and(|finest| finest > 0 && layer.limits.granularity_bytes > finest) {
-        let granularity = units::bytes(layer.limits.granularity_bytes);
+        let granularity = record::units::bytes(layer.limits.granularity_bytes);
         how.push(format!("drops pieces below {granularity}"));
     }
     match how.is_empty() {
@@ -172,7 +172,7 @@ fn limited(layer: &Layer, below: &[&Layer]) -> (Effect, String) {
 fn through_file(sys: &SysRoot, layer: &Layer) -> (Effect, String) {
     let file = layer.label.clone().unwrap_or_default();
     let mount = Mount::of_in(sys, &file).ok();
-    let shown = units::names::shown(&file);
+    let shown = record::units::names::shown(&file);
     let off = mount
         .filter(|mount| FileSystem::mounted(mount).discard_setting(mount) == DiscardSetting::Off);
     match off {
@@ -180,7 +180,7 @@ fn through_file(sys: &SysRoot, layer: &Layer) -> (Effect, String) {
             Effect::Stops,
             format!(
                 "makes holes in its file; {} is mounted without discard and passes none on",
-                units::names::shown(&mount.mount_point)
+                record::units::names::shown(&mount.mount_point)
             ),
         ),
         None => (Effect::Reshapes, format!("makes holes in {shown}")),
@@ -193,7 +193,7 @@ fn stop(sys: &SysRoot, layer: &Layer, below: &[&Layer], ignored: bool) -> String
     if hardware > 0 {
         return format!(
             "switched off: discard_max_bytes is 0, the device takes {}",
-            units::bytes(hardware)
+            record::units::bytes(hardware)
         );
     }
     if !below.is_empty() && below.iter().all(|one| !one.takes()) {

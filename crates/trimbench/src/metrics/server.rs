@@ -52,7 +52,7 @@ impl Server {
         let listener = listener.map_err(|error| {
             Error::Usage(format!(
                 "cannot listen on {}: {error}; name HOST:PORT or :PORT, and a port that is free",
-                units::names::harmless(address)
+                record::units::names::harmless(address)
             ))
         })?;
         Ok(Server {

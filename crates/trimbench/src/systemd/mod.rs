@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use units::names::{harmless, quoted, shown};
+use record::units::names::{harmless, quoted, shown};
 
 use crate::console::Stream;
 use crate::exit::Error;

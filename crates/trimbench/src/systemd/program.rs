@@ -4,7 +4,7 @@ use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use units::names::shown;
+use record::units::names::shown;
 
 /// The mode bits that let the group or other users write.
 const OTHERS_WRITE: u32 = 0o022;

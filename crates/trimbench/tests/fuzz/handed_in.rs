@@ -6,11 +6,11 @@ use diagnose::why::{Subject, explain, folded, stacks, text};
 use formats::{fio, iostat};
 use judge::compare::{Group, Run};
 use judge::{JudgeOptions, judge};
+use record::units::names::is_harmful;
 use record::{RecordReader, RunRecord};
 use report::seconds::Seconds;
 use report::terminal::{self, Style};
 use report::{csv, hlog, html, markdown};
-use units::names::is_harmful;
 
 use super::Target;
 

@@ -167,8 +167,8 @@ fn capped(drive: &Drive) -> Option<Finding> {
     (hardware > 0 && hardware <= CAP_BYTES).then(|| {
         let commands = (1u64 << 40).div_ceil(hardware);
         Finding::new("trim-capped", &drive.name)
-            .with("most", units::bytes(hardware))
-            .with("commands", units::count(commands))
+            .with("most", record::units::bytes(hardware))
+            .with("commands", record::units::count(commands))
             .limit("discard_max_hw_bytes", hardware)
     })
 }

@@ -1,10 +1,10 @@
 //! Findings about a mounted file system.
 
 use record::DiscardSetting;
+use record::units::names::shown;
 use storage::FileSystem;
 use storage::drive::Drive;
 use storage::stack::{Mounted, Stack};
-use units::names::shown;
 
 use super::super::Inspection;
 use super::super::policy::Trimmer;

@@ -1,7 +1,7 @@
 //! Findings about the layers of a stack.
 
+use record::units::bytes;
 use storage::stack::{Effect, Layer, LayerKind, PARITY_PARAMETER, Stack};
-use units::bytes;
 
 use super::super::Inspection;
 use super::{Finding, luks, queue};

@@ -1,8 +1,8 @@
 //! Findings about encrypted devices: the kernel's state, and the line of `/etc/crypttab` that makes
 //! it at the next start.
 
+use record::units::names::{quoted, shown};
 use storage::stack::{Layer, LayerKind, Stack};
-use units::names::{quoted, shown};
 
 use super::super::{CryptLine, Inspection};
 use super::Finding;

@@ -13,12 +13,12 @@ mod trimmers;
 
 use std::sync::LazyLock;
 
+use record::units::names::shown;
 use serde::Serialize;
 use ssd::Card;
 use storage::stack::{Layer, LayerKind};
 use toml::Spanned;
 use toml::de::DeTable;
-use units::names::shown;
 
 use super::Inspection;
 

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use record::units::{bytes, latency_us, seconds};
 use ssd::Card;
 use storage::stack::Stack;
-use units::{bytes, latency_us, seconds};
 
 use super::super::Inspection;
 use super::{Finding, queue};
@@ -60,7 +60,7 @@ pub(super) fn of(facts: &Inspection, stack: &Stack, card: &Card) -> Option<Findi
     Some(
         Finding::new(name, &fs.mount_point)
             .with("example", bytes(example))
-            .with("discards", units::counted(commands, "discard"))
+            .with("discards", record::units::counted(commands, "discard"))
             .with("piece", bytes(piece))
             .with("wait", latency(wait))
             .with("lost", seconds(lost))

@@ -20,12 +20,12 @@ pub(super) fn of(facts: &Inspection, proof: &Proof) -> Option<Finding> {
     let raw = proof.raw.unwrap_or_default();
     let value = format!(
         "{} unchanged, {} zeros, {} other",
-        units::bytes(raw.unchanged_bytes),
-        units::bytes(raw.zero_bytes),
-        units::bytes(raw.other_bytes)
+        record::units::bytes(raw.unchanged_bytes),
+        record::units::bytes(raw.zero_bytes),
+        record::units::bytes(raw.other_bytes)
     );
     Some(finding.evidence(
-        format!("probe in {}", units::names::shown(&proof.path)),
+        format!("probe in {}", record::units::names::shown(&proof.path)),
         value,
     ))
 }

@@ -125,7 +125,7 @@ mod tests {
 
     fn next(text: &str) -> Option<String> {
         let at = Calendar::parse(text)?.next(NOW)?;
-        Some(units::utc(at as f64))
+        Some(record::units::utc(at as f64))
     }
 
     #[test]

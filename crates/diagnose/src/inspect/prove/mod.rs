@@ -20,10 +20,10 @@ use linux::owner::{OwnerError, WorkDir};
 use linux::space::{Space, SpaceError};
 use linux::trim::{Range, fitrim, placed_chunks};
 use record::DiscardSetting;
+use record::units::names::shown;
 use serde::Serialize;
 use storage::stack::Stack;
 use storage::{Description, FileSystem, TargetError};
-use units::names::shown;
 
 use counters::Counters;
 pub(super) use outcome::breaks_promise;
@@ -78,7 +78,7 @@ pub enum ProveError {
     Target(#[from] TargetError),
     #[error(transparent)]
     Space(#[from] SpaceError),
-    #[error("{} has no room for a probe of {}: {} may be written (10 % or 1 GiB stays free); free space there", shown(path), units::bytes(*needed), units::bytes(*usable))]
+    #[error("{} has no room for a probe of {}: {} may be written (10 % or 1 GiB stays free); free space there", shown(path), record::units::bytes(*needed), record::units::bytes(*usable))]
     Full {
         path: PathBuf,
         needed: u64,
@@ -259,9 +259,12 @@ fn readable(probe: &Probe, place: &Place) -> Result<PathBuf, String> {
                 true => format!(
                     "root may not open {} here: a container's or a unit's device rules forbid it; \
                      prove it on the host",
-                    units::names::shown(&device)
+                    record::units::names::shown(&device)
                 ),
-                false => format!("opening {} needs root", units::names::shown(&device)),
+                false => format!(
+                    "opening {} needs root",
+                    record::units::names::shown(&device)
+                ),
             })
         }
         Err(error) => Err(error.to_string()),
@@ -335,7 +338,7 @@ fn wait(
 }
 
 fn summary(proof: &Proof, stack: &Stack) -> String {
-    let size = units::bytes(proof.probe_bytes);
+    let size = record::units::bytes(proof.probe_bytes);
     let drives: Vec<&str> = stack.drives().map(|layer| layer.name.as_str()).collect();
     let drives = drives.join(", ");
     match proof.result {

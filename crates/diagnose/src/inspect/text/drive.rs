@@ -3,9 +3,9 @@
 use std::fmt::{Display, Write};
 
 use record::AtaTrim;
+use record::units::bytes;
+use record::units::names::harmless;
 use storage::drive::{Ata, Drive, Nvme, ReadsAs, Scsi, Transport};
-use units::bytes;
-use units::names::harmless;
 
 /// A line for each drive that says something of its own.
 pub(super) fn brief(out: &mut String, drives: &[Drive]) {
@@ -170,7 +170,7 @@ fn exact(n: u64) -> String {
 fn limit(n: u64) -> String {
     match n {
         0 => "no limit reported".to_owned(),
-        n => units::count(n),
+        n => record::units::count(n),
     }
 }
 

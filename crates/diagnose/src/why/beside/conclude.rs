@@ -81,7 +81,7 @@ fn starves(ledger: &Ledger, record: &RunRecord, zero_s: f64) -> bool {
     intervals.actors.iter().any(|actor| {
         let ops = |with: &dyn Fn(f64) -> bool| -> Option<f64> {
             let there = (0..intervals.len()).filter(|&i| actor.running[i] && with(covered[i]));
-            units::median(there.map(|i| f64::from(actor.ops[i])))
+            record::units::median(there.map(|i| f64::from(actor.ops[i])))
         };
         let (with, without) = (ops(&|share| share >= WITH), ops(&|share| share <= WITHOUT));
         with.zip(without)

@@ -7,9 +7,9 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use record::units::names::shown;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
-use units::names::shown;
 
 use super::Recorder;
 use super::recording::{Recording, RecordingError};

@@ -219,5 +219,5 @@ fn nothing_of_a_recording_acts_on_the_terminal() {
     };
     let page = crate::why::text::page(&why, look);
     assert!(page.contains("stacks\u{fffd}[2J"), "{page}");
-    assert!(!page.contains(|c| c != '\n' && units::names::is_harmful(c)));
+    assert!(!page.contains(|c| c != '\n' && record::units::names::is_harmful(c)));
 }

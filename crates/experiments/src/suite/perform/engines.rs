@@ -125,7 +125,7 @@ impl Turn<'_> {
         if reads == 0 {
             return Err(Error::Failed(format!(
                 "no read ended in {}",
-                units::seconds(seconds)
+                record::units::seconds(seconds)
             )));
         }
         let us = |quantile| histogram.value_at_quantile(quantile) as f64 / 1e3;

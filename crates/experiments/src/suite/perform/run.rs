@@ -5,8 +5,8 @@ use std::fs::File;
 use std::io::{Read, Seek};
 use std::os::fd::AsRawFd;
 
+use record::units::names::shown;
 use rustix::fs::{MemfdFlags, memfd_create};
-use units::names::shown;
 
 use super::Turn;
 use crate::Error;

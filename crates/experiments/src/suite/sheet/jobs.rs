@@ -30,8 +30,9 @@ pub(super) fn engines(results: &Results) -> Table {
 
 fn engine(row: &Row, i: usize, first: &EngineRun) -> Vec<String> {
     let runs = || row.engines.iter().filter_map(|round| round.runs.get(i));
-    let median = |of: fn(&EngineRun) -> Option<f64>| units::median(runs().filter_map(of));
-    let us = |value: Option<f64>| value.map_or(NONE.to_owned(), |us| units::seconds(us / 1e6));
+    let median = |of: fn(&EngineRun) -> Option<f64>| record::units::median(runs().filter_map(of));
+    let us =
+        |value: Option<f64>| value.map_or(NONE.to_owned(), |us| record::units::seconds(us / 1e6));
     let batch = match first.batch {
         1 => String::new(),
         batch => format!(", batches of {batch}"),
@@ -55,13 +56,15 @@ pub(super) fn costs(results: &Results) -> Option<String> {
         rounds.map(|round| &round.costs)
     };
     let source = &all().next()?.source;
-    let ns = |ns: Option<f64>| units::seconds(ns.unwrap_or_default() / 1e9);
+    let ns = |ns: Option<f64>| record::units::seconds(ns.unwrap_or_default() / 1e9);
     Some(format!(
         "On this machine a reading of trimbench's clock ({source}) takes {}, one of the kernel's {}, \
          and recording an I/O {}.",
-        ns(units::median(all().map(|costs| costs.clock_ns))),
-        ns(units::median(all().map(|costs| costs.kernel_clock_ns))),
-        ns(units::median(all().map(|costs| costs.record_ns))),
+        ns(record::units::median(all().map(|costs| costs.clock_ns))),
+        ns(record::units::median(
+            all().map(|costs| costs.kernel_clock_ns)
+        )),
+        ns(record::units::median(all().map(|costs| costs.record_ns))),
     ))
 }
 

@@ -10,9 +10,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use linux::files::{self, directory_of};
+use record::units::names::shown;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::retry_on_intr;
-use units::names::shown;
 
 use crate::Error;
 use crate::tune::target::Target;

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use units::names::shown;
-use units::percent_exact;
+use record::units::names::shown;
+use record::units::percent_exact;
 
 use crate::Error;
 

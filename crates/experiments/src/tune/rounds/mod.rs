@@ -208,9 +208,9 @@ impl<'a, W: Watch> Rounds<'a, W> {
             self.note(format!(
                 "no more runs: each writes {}, and other files leave room for {} beyond the {} that \
                  stay free",
-                units::bytes(needed),
-                units::bytes(usable),
-                units::bytes(space.reserve_bytes()),
+                record::units::bytes(needed),
+                record::units::bytes(usable),
+                record::units::bytes(space.reserve_bytes()),
             ));
         }
         Ok(usable >= needed)

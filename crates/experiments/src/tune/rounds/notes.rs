@@ -59,8 +59,8 @@ fn discarded_more(points: &[Point], trials: &Trials) -> Option<String> {
     (most > MORE * size as f64).then(|| {
         format!(
             "where {} were deleted, {} were discarded: {why}, and that takes longer",
-            units::bytes(size),
-            units::bytes(most as u64)
+            record::units::bytes(size),
+            record::units::bytes(most as u64)
         )
     })
 }

@@ -4,7 +4,7 @@ use super::build::{Actor, level, reader};
 use super::faults::{BASE, run};
 use crate::verdict::{Finding, Reason};
 use record::LoopKind;
-use units::GIB;
+use record::units::GIB;
 
 /// 0.13 s of discards that nearly stop the reads: too short for a stall, and no "no stall".
 #[test]

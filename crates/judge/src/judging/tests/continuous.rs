@@ -8,8 +8,8 @@ use proptest::prelude::*;
 use super::build::{Actor, Build, Device, Level, drive, level, reader};
 use crate::judge;
 use crate::verdict::{BaselineFrom, Finding, Reason, Verdict};
+use record::units::{GIB, MIB};
 use record::{EventKind, LoopKind, Part, PhaseName};
-use units::{GIB, MIB};
 
 /// Reads when nobody disturbs them, and beside the deleter's writes.
 const BASE: f64 = 60_000.0;

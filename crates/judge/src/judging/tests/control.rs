@@ -2,8 +2,8 @@
 
 use super::build::{Build, drive, level, reader};
 use crate::verdict::{Finding, Reason};
+use record::units::{GIB, MIB};
 use record::{Part, PhaseName};
-use units::{GIB, MIB};
 
 const BASE: f64 = 60_000.0;
 

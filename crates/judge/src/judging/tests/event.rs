@@ -6,7 +6,7 @@ use super::build::{Build, drive, level, reader};
 use crate::judging::{JudgeOptions, judge};
 use crate::verdict::{Finding, Reason, Verdict};
 use record::RunRecord;
-use units::{GIB, MIB};
+use record::units::{GIB, MIB};
 
 /// Reads stop at 6–9 s, while 8 GiB are discarded; the event begins at 5 s.
 fn stalled(command: Option<&str>) -> RunRecord {

@@ -5,8 +5,8 @@ use std::ops::Range;
 use super::build::{Actor, Build, Device, Level, drive, level, reader};
 use crate::verdict::{BaselineFrom, Finding, Reason, Verdict};
 use crate::{JudgeOptions, judge};
+use record::units::{GIB, KIB, MIB};
 use record::*;
-use units::{GIB, KIB, MIB};
 
 pub(super) const BASE: f64 = 60_000.0;
 

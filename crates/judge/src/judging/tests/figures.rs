@@ -3,8 +3,8 @@
 use super::build::{Build, drive, level, reader};
 use crate::verdict::{Finding, Reason, Verdict};
 use crate::{JudgeOptions, judge};
+use record::units::{GIB, MIB};
 use record::*;
-use units::{GIB, MIB};
 
 const BASE: f64 = 60_000.0;
 

@@ -7,8 +7,8 @@ use super::build::{Actor, Build, drive, level};
 use super::faults::{BASE, run};
 use crate::verdict::condition::CheckResult;
 use crate::verdict::{Finding, Foreground, Reason, Verdict};
+use record::units::{GIB, MIB};
 use record::{ActorInterval, Invocation, Line, LoopKind, SeriesLine};
-use units::{GIB, MIB};
 
 /// An actor that hangs at these times, and goes on after them.
 fn actor(name: &str, op: &'static str, per_s: f64, hangs: &[Range<f64>]) -> Actor {

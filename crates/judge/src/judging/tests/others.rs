@@ -5,8 +5,8 @@ use super::build::{Build, Device, drive, level, reader};
 use super::faults::{BASE, run};
 use crate::verdict::{DipDiscards, Finding, NotTheDeletions, Reason, Verdict};
 use crate::{JudgeOptions, judge};
+use record::units::{GIB, MIB};
 use record::*;
-use units::{GIB, MIB};
 
 /// 8 GiB deleted at 5 s by unlink; the drive discards 128 MiB 64 times from 6 s to 9 s, and reads
 /// stop meanwhile.

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::build::{Actor, Build, Device, drive, level, reader};
 use crate::verdict::Verdict;
-use units::{GIB, MIB};
+use record::units::{GIB, MIB};
 
 /// A drive that stalls reads from 19.3 s on, for so long, to this share.
 fn build(interval_s: f64, delay_s: f64, stall_s: f64, share: f64) -> Build {

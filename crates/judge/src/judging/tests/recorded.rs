@@ -3,9 +3,9 @@
 use super::build::{Build, Device, drive, reader};
 use crate::verdict::{Finding, Foreground, Verdict};
 use crate::{JudgeOptions, judge};
+use record::units::GIB;
 use record::{ActorInterval, DeviceInterval, Interval, Line, RunRecord};
 use testkit::recorded::{CONTROL, EVO, PRO, RAID, Recorded, T500};
-use units::GIB;
 
 /// One second of one device: reads/s, discards/s, discarded MB/s (really MiB), wait in ms.
 type Row = [f64; 4];

@@ -2,7 +2,7 @@
 
 use super::build::{Build, drive, level, reader};
 use crate::verdict::{DipDiscards, Finding, Foreground, Reason};
-use units::GIB;
+use record::units::GIB;
 
 /// As measured: a simulated 870 EVO, 8 times slower, needs 0.14 s for 1 GiB and recovers slowly.
 #[test]

@@ -3,7 +3,7 @@
 
 use super::build::{Build, Device, drive, level, reader};
 use crate::verdict::{BaselineFrom, Finding, Reason, Verdict};
-use units::{GIB, MIB};
+use record::units::{GIB, MIB};
 
 /// A measured drive that stalls.
 struct Row {

@@ -4,8 +4,8 @@ use super::build::level;
 use super::faults::{BASE, run};
 use crate::verdict::{Finding, Reason};
 use crate::{JudgeOptions, judge};
+use record::units::GIB;
 use record::{End, EndReason, EventKind, RunRecord};
-use units::GIB;
 
 #[test]
 fn the_summary_can_be_quoted() {

@@ -5,8 +5,8 @@ use crate::lumpiness;
 use crate::verdict::{Finding, Reason, Verdict};
 use crate::{JudgeOptions, judge};
 use record::absence::{Absent, Cause};
+use record::units::{GIB, MIB};
 use record::*;
-use units::{GIB, MIB};
 
 const BASE: f64 = 50_000.0;
 

@@ -15,10 +15,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use record::units::MIB;
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
 use serde::Serialize;
-use units::MIB;
 
 use super::progress::Progress;
 use super::spec::{Files, How, Way, seconds};

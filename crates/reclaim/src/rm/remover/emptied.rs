@@ -115,7 +115,7 @@ impl Remover<'_> {
             emptied => emptied,
         };
         if emptied.is_err() {
-            let name = units::names::quoted(path);
+            let name = record::units::names::quoted(path);
             let what = format!("what was left of {name} went all at once");
             self.dialogue.note(&what);
         }

@@ -124,5 +124,8 @@ impl Remover<'_> {
 /// Returns a process in words; `None` if it has ended.
 pub(super) fn named(pid: u32) -> Option<String> {
     let stat = linux::tasks::Thread { pid, tid: pid }.stat()?;
-    Some(format!("{} (pid {pid})", units::names::shown(stat.comm)))
+    Some(format!(
+        "{} (pid {pid})",
+        record::units::names::shown(stat.comm)
+    ))
 }

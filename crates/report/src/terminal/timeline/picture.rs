@@ -114,7 +114,7 @@ impl Picture<'_> {
             self.window.least(|i| series::rate(self.record, actor, i))
         };
         let mut labels = vec![String::new(); rows];
-        labels[0] = units::rate(scale);
+        labels[0] = record::units::rate(scale);
         labels[1] = self.record.head.actors[actor].name.clone();
         if rows > 2 {
             labels[rows - 1] = "0".to_owned();
@@ -170,7 +170,7 @@ impl Picture<'_> {
         }
         let low = least.log10().floor();
         let high = most.log10().ceil().max(low + 1.0);
-        let decade = |n: f64| units::latency_us(10_f64.powf(n)).replace(".0 ", " ");
+        let decade = |n: f64| record::units::latency_us(10_f64.powf(n)).replace(".0 ", " ");
         let labels = vec![
             format!("p99 {:>7}", decade(high)),
             self.record.head.actors[actor].name.clone(),
@@ -214,8 +214,8 @@ impl Picture<'_> {
             .map(|rate| rate.filter(|&rate| rate >= series::SIGNIFICANT * most))
             .collect();
         let show = |rate: f64| match sized {
-            true => format!("{}/s", units::bytes_decimal(rate as u64)),
-            false => units::rate(rate),
+            true => format!("{}/s", record::units::bytes_decimal(rate as u64)),
+            false => record::units::rate(rate),
         };
         bars(page, "TRIM", Ink::Magenta, rates, show);
     }
@@ -240,7 +240,7 @@ impl Picture<'_> {
             .map(|debt| debt.filter(|&debt| debt > 0.01 * most))
             .collect();
         bars(page, "debt", Ink::Blue, debt, |bytes| {
-            units::bytes(bytes as u64)
+            record::units::bytes(bytes as u64)
         });
     }
 }

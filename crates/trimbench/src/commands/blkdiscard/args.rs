@@ -63,5 +63,5 @@ pub struct BlkdiscardArgs {
 }
 
 fn size(text: &str) -> Result<u64, String> {
-    units::parse_size(text).map_err(|error| error.to_string())
+    record::units::parse_size(text).map_err(|error| error.to_string())
 }

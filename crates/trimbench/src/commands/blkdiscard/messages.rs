@@ -6,8 +6,8 @@ use std::time::Duration;
 use pace::Work;
 use reclaim::Progress;
 use reclaim::device::Discarded;
+use record::units::names::{quoted, shown};
 use ssd::Card;
-use units::names::{quoted, shown};
 
 use crate::commands::blkdiscard::args::BlkdiscardArgs;
 use crate::exit::Error;
@@ -24,7 +24,7 @@ pub(super) fn intention(
     let text = format!(
         "{}: would discard {} from byte {} on, and destroy what is there",
         shown(&args.device),
-        units::bytes(bytes),
+        record::units::bytes(bytes),
         range.start
     );
     let refused = |refusal| Error::Reclaim(reclaim::ReclaimError::Refused(refusal));
@@ -38,10 +38,10 @@ pub(super) fn intention(
     Ok(format!(
         "{text}\n  in about {}, in pieces of {}; in one call the drive would be busy for {}, and \
          others would lose {}\n",
-        units::seconds(plan.time.as_secs_f64()),
-        units::bytes(plan.piece),
-        units::seconds(plan.plain.time.as_secs_f64()),
-        units::seconds(plan.plain.lost.as_secs_f64())
+        record::units::seconds(plan.time.as_secs_f64()),
+        record::units::bytes(plan.piece),
+        record::units::seconds(plan.plain.time.as_secs_f64()),
+        record::units::seconds(plan.plain.lost.as_secs_f64())
     ))
 }
 
@@ -51,18 +51,21 @@ pub(super) fn line(progress: &Progress, elapsed: Duration) -> String {
     let mut parts = vec![
         format!(
             "{} of {} discarded",
-            units::bytes(progress.freed_bytes),
-            units::bytes(progress.total_bytes)
+            record::units::bytes(progress.freed_bytes),
+            record::units::bytes(progress.total_bytes)
         ),
-        units::byte_rate(per_s),
+        record::units::byte_rate(per_s),
     ];
     if let Some(added) = progress.added_latency {
-        let added = units::latency_us(added.as_secs_f64() * 1e6);
+        let added = record::units::latency_us(added.as_secs_f64() * 1e6);
         parts.push(format!("other I/O waits {added} longer"));
     }
     let left = progress.total_bytes.saturating_sub(progress.freed_bytes);
     if left > 0 && per_s >= 1.0 && elapsed >= Duration::from_secs(3) {
-        parts.push(format!("{} left", units::seconds(left as f64 / per_s)));
+        parts.push(format!(
+            "{} left",
+            record::units::seconds(left as f64 / per_s)
+        ));
     }
     parts.join(", ")
 }
@@ -89,9 +92,9 @@ pub(super) fn stopped(args: &BlkdiscardArgs, range: &Range<u64>, at: u64) -> Str
 pub(super) fn summary(discarded: &Discarded) -> String {
     format!(
         "discarded {} in {} and {}; {}",
-        units::bytes(discarded.bytes),
-        units::counted(discarded.calls, "call"),
-        units::seconds(discarded.summary.elapsed.as_secs_f64()),
+        record::units::bytes(discarded.bytes),
+        record::units::counted(discarded.calls, "call"),
+        record::units::seconds(discarded.summary.elapsed.as_secs_f64()),
         interference::lost(&discarded.summary)
     )
 }

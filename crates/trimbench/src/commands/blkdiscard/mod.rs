@@ -9,7 +9,7 @@ use pace::Policy;
 use reclaim::device::{Discarding, Part};
 use reclaim::throttle::Pacing;
 use reclaim::{Event, Reply};
-use units::names::shown;
+use record::units::names::shown;
 
 use crate::commands::blkdiscard::args::BlkdiscardArgs;
 use crate::console::Stream;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use bench::scenario::values::{low, truth};
 use clap::{Args, ValueEnum};
 use judge::compare::condition::{ChangeCondition, ChangeConditionError};
-use units::section;
+use record::section;
 
 const EXAMPLES: &str = "\
 Examples:

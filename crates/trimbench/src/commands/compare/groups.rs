@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use units::names;
+use record::units::names;
 
 use crate::exit::Error;
 

@@ -6,9 +6,9 @@ mod groups;
 use judge::JudgeOptions;
 use judge::compare::condition::{ChangeCondition, Outcome};
 use judge::compare::{Comparison, Group, Run, compare};
+use record::units::names;
+use record::units::settings::Section;
 use report::compare as shown;
-use units::names;
-use units::settings::Section;
 
 use crate::commands::compare::args::{CompareArgs, CompareFormat, Details};
 use crate::console::Stream;
@@ -146,7 +146,7 @@ fn judge(
                     format!(
                         "{}{}",
                         if share > 0.0 { "+" } else { "" },
-                        units::percent(share)
+                        record::units::percent(share)
                     )
                 });
                 people.print(&format!(

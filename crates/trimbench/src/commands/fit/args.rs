@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use bench::scenario::values::{size, text};
 use clap::Args;
-use units::section;
+use record::section;
 
 const EXAMPLES: &str = "\
 Examples:

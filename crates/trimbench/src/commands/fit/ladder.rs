@@ -6,9 +6,9 @@ use bench::plan::Place;
 use bench::{BenchError, Claimed, Outcome, Survey};
 use record::RunRecord;
 use record::as_drive::slower;
+use record::units::names;
 use record::{DiscardSetting, EndReason, RecordWriter};
 use ssd::fit::{Fit, FitError};
-use units::names;
 
 use super::plans::{self, Ladder, Rung};
 use crate::commands::fit::args::{Details, FitArgs};
@@ -80,7 +80,7 @@ pub(super) fn climb(
         let why = format!(
             "Once more, for a discard of {} is only known to {}",
             point.size(),
-            units::percent(off)
+            record::units::percent(off)
         );
         if !climb.step(&why, rung)? {
             return Ok(Climbed::Interrupted);
@@ -164,8 +164,8 @@ fn intentions(ladder: &Ladder, survey: &Survey) -> String {
         names::shown(survey.place.path()),
         quiet.len() + 1,
         plans::MORE,
-        units::bytes(ladder.space),
-        units::bytes(all),
-        units::bytes(most),
+        record::units::bytes(ladder.space),
+        record::units::bytes(all),
+        record::units::bytes(most),
     )
 }

@@ -5,8 +5,8 @@ use std::path::Path;
 use record::DeviceInfo;
 use record::RunRecord;
 use record::as_drive::slower;
+use record::units::names;
 use ssd::fit::Made;
-use units::names;
 
 /// The leaf devices of some records, each kind once: its model, or else its name.
 pub(super) fn devices(records: &[&RunRecord]) -> String {
@@ -23,7 +23,9 @@ pub(super) fn devices(records: &[&RunRecord]) -> String {
 pub(crate) fn of(records: &[&RunRecord], name: Option<&str>) -> Made {
     let drive = devices(records);
     let size = leaves(records).map(|d| d.size_bytes).find(|&b| b > 0);
-    let size = size.map_or_else(String::new, |b| format!(", {}", units::bytes_decimal(b)));
+    let size = size.map_or_else(String::new, |b| {
+        format!(", {}", record::units::bytes_decimal(b))
+    });
     let first = records.first();
     let date = first.map_or_else(String::new, |r| day(r.head.started_unix_s));
     let kernel = first
@@ -87,7 +89,7 @@ fn slug(text: &str) -> String {
 
 /// The day of a moment, in UTC.
 fn day(unix_s: f64) -> String {
-    units::utc(unix_s)
+    record::units::utc(unix_s)
         .chars()
         .take_while(|c| *c != 'T')
         .collect()

@@ -12,9 +12,9 @@ use std::path::Path;
 use bench::plan::Place;
 use record::RunRecord;
 use record::as_drive::{NotSlowed, slower};
+use record::units::names;
+use record::units::settings::Section;
 use ssd::fit::{Fit, FitError};
-use units::names;
-use units::settings::Section;
 
 use crate::commands::fit::args::{Details, FitArgs};
 use crate::console::Stream;
@@ -84,7 +84,7 @@ fn next_step(fit: &Fit, path: &Path) -> String {
         ),
         Some(bytes) => format!(
             "\nThe device card is in {card}. It holds for discards of about {} alone.\n",
-            units::bytes(bytes)
+            record::units::bytes(bytes)
         ),
     }
 }

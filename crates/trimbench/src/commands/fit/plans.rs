@@ -23,8 +23,8 @@ use bench::Survey;
 use bench::plan::{
     ActorSpec, Deletion, Discard, LoopKind, Method, Place, Plan, Timing, Truncate, Unlink,
 };
+use record::units::{GIB, MIB};
 use ssd::fit::{Fit, Point};
-use units::{GIB, MIB};
 
 use crate::exit::Error;
 use storage::FileSystem;
@@ -105,9 +105,9 @@ pub(super) fn of(
         return Err(Error::Usage(format!(
             "no size of the ladder fits: discards here are at most {}, and of {} at least {LEAST} \
              must go into {}; give smaller sizes, or free some space",
-            units::bytes(most),
+            record::units::bytes(most),
             "each size",
-            units::bytes(space)
+            record::units::bytes(space)
         )));
     }
     let pause = OWN_PAUSE.mul_f64(times).max(PAUSE);
@@ -175,7 +175,10 @@ fn quiet(survey: &Survey, size: u64, discards: u64, pause: Duration) -> Rung {
         ..timing()
     };
     Rung {
-        about: format!("{discards} discards of {}, one by one", units::bytes(size)),
+        about: format!(
+            "{discards} discards of {}, one by one",
+            record::units::bytes(size)
+        ),
         plan: plan(survey, None, timing, method, size, discards),
     }
 }
@@ -193,7 +196,7 @@ fn loaded(survey: &Survey, size: u64, discards: u64, times: f64) -> Rung {
     Rung {
         about: format!(
             "{discards} discards of {}, back to back, beside 8 reads in flight",
-            units::bytes(size)
+            record::units::bytes(size)
         ),
         plan: plan(survey, Some(arrival), timing, method, size, discards),
     }

@@ -1,7 +1,7 @@
 //! The fitted figures, as a table with their confidence, and in words.
 
+use record::units::percent;
 use ssd::fit::{Barrier, Estimate, Figure, Fit};
-use units::percent;
 
 /// Columns of the rows' names.
 const NAME: usize = 22;
@@ -23,14 +23,14 @@ pub(super) fn of(fit: &Fit, device: &str) -> String {
             point.size(),
             takes,
             range(&point.service_us, time),
-            units::count(point.discards),
+            record::units::count(point.discards),
             if point.queued { "  queued" } else { "" }
         );
     }
     if fit.points.is_empty() {
         row(
             &mut text,
-            &units::bytes((fit.at_mib * units::MIB as f64) as u64),
+            &record::units::bytes((fit.at_mib * record::units::MIB as f64) as u64),
             &fit.service_us,
             time,
         );
@@ -60,13 +60,13 @@ fn sentence(fit: &Fit) -> String {
         let even = match a > 0.0 && b > 0.0 {
             true => format!(
                 "; beyond {} its size costs more than the discard itself",
-                units::bytes((a / b * units::MIB as f64) as u64)
+                record::units::bytes((a / b * record::units::MIB as f64) as u64)
             ),
             false => String::new(),
         };
         return format!("TRIM costs {} + {}/MiB{even}.", time(a), time(b));
     }
-    let size = units::bytes((fit.at_mib * units::MIB as f64) as u64);
+    let size = record::units::bytes((fit.at_mib * record::units::MIB as f64) as u64);
     match &fit.service_us {
         Figure::Known(service) => format!("TRIM of {size} costs {}.", time(service.value)),
         Figure::AtMost { bound, .. } => {

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use bench::scenario::values::{byte_rate, path, truth};
 use clap::{ArgGroup, Args};
-use lease::{LeaseError, Place};
-use units::section;
-use units::settings::Section;
+use reclaim::lease::{LeaseError, Place};
+use record::section;
+use record::units::settings::Section;
 
 use crate::goal::{GOALS, GoalArgs};
 
@@ -149,7 +149,7 @@ fn lease(text: &str) -> Result<Place, String> {
 }
 
 fn size(text: &str) -> Result<u64, String> {
-    units::parse_size(text).map_err(|error| error.to_string())
+    record::units::parse_size(text).map_err(|error| error.to_string())
 }
 
 fn length(text: &str) -> Result<u64, String> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use lease::{Lease, LeaseError, Place};
+use reclaim::lease::{Lease, LeaseError, Place};
 
 /// A signal, or the loss of the lease.
 pub(super) struct Halt {

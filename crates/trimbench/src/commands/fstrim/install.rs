@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use lease::Place;
-use units::names::shown;
+use reclaim::lease::Place;
+use record::units::names::shown;
 
 use super::unit_files::{MARK, NAME, service, timer};
 use crate::commands::fstrim::args::{Details, FstrimArgs};

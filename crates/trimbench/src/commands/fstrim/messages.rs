@@ -7,7 +7,7 @@ use pace::Refusal;
 use reclaim::throttle::Summary;
 use reclaim::trim::{Selected, Trimmed};
 use reclaim::{Event, Progress, Reply};
-use units::names::{quoted, shown};
+use record::units::names::{quoted, shown};
 
 use super::halt::Halt;
 use crate::commands::fstrim::args::FstrimArgs;
@@ -105,7 +105,7 @@ fn as_fstrim(one: &Selected, bytes: u64) -> String {
     format!(
         "{}: {} ({bytes} bytes) trimmed{on}\n",
         shown(&one.path),
-        units::bytes(bytes)
+        record::units::bytes(bytes)
     )
 }
 
@@ -124,9 +124,9 @@ fn stopped(path: &Path, trimmed: &Trimmed, args: &FstrimArgs) -> String {
     format!(
         "{}: interrupted at {} of {} ({}); {on}",
         shown(path),
-        units::bytes(progress.looked.bytes),
-        units::bytes(progress.total_bytes),
-        units::percent(share),
+        record::units::bytes(progress.looked.bytes),
+        record::units::bytes(progress.total_bytes),
+        record::units::percent(share),
     )
 }
 
@@ -167,24 +167,30 @@ fn line(progress: &Progress, elapsed: Duration) -> String {
     let mut parts = vec![
         format!(
             "{} of {} looked at",
-            units::bytes(looked),
-            units::bytes(progress.total_bytes)
+            record::units::bytes(looked),
+            record::units::bytes(progress.total_bytes)
         ),
-        format!("{} trimmed", units::bytes(progress.freed_bytes)),
-        units::byte_rate(progress.freed_bytes as f64 / seconds),
+        format!("{} trimmed", record::units::bytes(progress.freed_bytes)),
+        record::units::byte_rate(progress.freed_bytes as f64 / seconds),
         counted(progress.looked.windows, "window"),
     ];
     if progress.debt_bytes > 0 {
-        parts.push(format!("{} to discard", units::bytes(progress.debt_bytes)));
+        parts.push(format!(
+            "{} to discard",
+            record::units::bytes(progress.debt_bytes)
+        ));
     }
     if let Some(added) = progress.added_latency {
-        let added = units::latency_us(added.as_secs_f64() * 1e6);
+        let added = record::units::latency_us(added.as_secs_f64() * 1e6);
         parts.push(format!("other I/O waits {added} longer"));
     }
     let per_s = progress.looked.now_bytes as f64 / seconds;
     let left = progress.total_bytes.saturating_sub(looked);
     if left > 0 && per_s >= 1.0 && elapsed >= ESTIMATED {
-        parts.push(format!("{} left", units::seconds(left as f64 / per_s)));
+        parts.push(format!(
+            "{} left",
+            record::units::seconds(left as f64 / per_s)
+        ));
     }
     parts.join(", ")
 }
@@ -195,9 +201,9 @@ fn summary(trimmed: &Trimmed) -> String {
     let progress = &trimmed.progress;
     format!(
         "trimmed {} in {} and {}, {}; {}",
-        units::bytes(progress.freed_bytes),
+        record::units::bytes(progress.freed_bytes),
         counted(progress.looked.windows, "window"),
-        units::seconds(summary.elapsed.as_secs_f64()),
+        record::units::seconds(summary.elapsed.as_secs_f64()),
         discarded(summary),
         interference::lost(summary),
     )
@@ -211,7 +217,7 @@ fn discarded(summary: &Summary) -> String {
         Some(0) => "nothing of it was discarded".to_owned(),
         _ => format!(
             "{} discarded in {}",
-            units::bytes(summary.discarded),
+            record::units::bytes(summary.discarded),
             counted(summary.discards, "discard")
         ),
     }
@@ -220,7 +226,7 @@ fn discarded(summary: &Summary) -> String {
 /// Formats a count: `1 window`, `2,000 windows`.
 fn counted(count: u64, what: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
-    format!("{} {what}{plural}", units::count(count))
+    format!("{} {what}{plural}", record::units::count(count))
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use reclaim::trim::{
 use reclaim::{Event, ReclaimError};
 use ssd::Card;
 
-use units::names;
+use record::units::names;
 
 use crate::commands::fstrim::args::{Details, FstrimArgs};
 use crate::console::Stream;

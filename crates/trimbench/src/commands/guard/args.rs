@@ -6,7 +6,7 @@ use std::time::Duration;
 use bench::scenario::values::{path, positive_duration, truth};
 use clap::{Args, Subcommand};
 use reclaim::guard::Hours;
-use units::section;
+use record::section;
 
 use crate::goal::{GoalArgs, share};
 
@@ -160,5 +160,5 @@ fn hours(text: &str) -> Result<Hours, String> {
 }
 
 fn size_or_none(text: &str) -> Result<u64, String> {
-    units::parse_size(text).map_err(|error| error.to_string())
+    record::units::parse_size(text).map_err(|error| error.to_string())
 }

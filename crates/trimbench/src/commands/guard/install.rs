@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use linux::mounts::Mount;
+use record::units::names::shown;
 use storage::FileSystem;
-use units::names::shown;
 
 use crate::commands::guard::args::{Details, StartArgs};
 use crate::console::Stream;
@@ -68,8 +68,8 @@ fn text(args: &StartArgs, command: &[String]) -> Result<String, Error> {
 fn command(args: &StartArgs, details: &Details, own: &Path) -> Result<Vec<String>, Error> {
     let mut words = vec![absolute(own)?, "guard".to_owned()];
     let mut add = |key: &str, value: String| words.push(format!("--set={key}={value}"));
-    add("max-age", units::duration_exact(details.max_age()));
-    add("most", units::percent_exact(details.most()));
+    add("max-age", record::units::duration_exact(details.max_age()));
+    add("most", record::units::percent_exact(details.most()));
     if let Some(bytes) = details.min_run {
         add("min-run", bytes.to_string());
     }

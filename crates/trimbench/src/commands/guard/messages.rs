@@ -5,8 +5,8 @@ use std::path::Path;
 use reclaim::Event;
 use reclaim::guard::{FRESH_FOR, LITTLE, LITTLE_FOR, Left, Status};
 use reclaim::throttle::Summary;
+use record::units::names::quoted;
 use serde_json::{Value, json};
-use units::names::quoted;
 
 use crate::goal::{GoalArgs, default_slowdown, in_shell};
 use crate::interference;
@@ -44,8 +44,8 @@ pub(super) fn event(event: &Event<'_>) -> Option<String> {
             let text = format!(
                 "{}: trimmed {} in the last {}{}",
                 quoted(mount),
-                units::bytes(*bytes),
-                units::seconds(*within_s),
+                record::units::bytes(*bytes),
+                record::units::seconds(*within_s),
                 busy(*busy_s)
             );
             Some(with_figures(text, *summary))
@@ -59,7 +59,7 @@ fn busy(seconds: f64) -> String {
     match seconds > 0.0 {
         true => format!(
             "; the drive was busy with that for {}",
-            units::seconds(seconds)
+            record::units::seconds(seconds)
         ),
         false => String::new(),
     }
@@ -81,7 +81,7 @@ pub(super) fn untrimmed(left: &Left) -> Option<String> {
         format!(
             "{}: {} that are free aren't trimmed; start a guard again, or run: trimbench fstrim {}",
             quoted(&left.mount),
-            units::bytes(left.debt_bytes),
+            record::units::bytes(left.debt_bytes),
             quoted(&left.mount)
         )
     })
@@ -102,24 +102,24 @@ pub(super) fn status(status: &Status) -> String {
         "{}: guarded by process {} for {}\n  debt      {} freed and not trimmed, in {} extents",
         quoted(&status.mount),
         status.pid,
-        units::seconds(status.running_s as f64),
-        units::bytes(trim.debt_bytes),
-        units::count(trim.extents)
+        record::units::seconds(status.running_s as f64),
+        record::units::bytes(trim.debt_bytes),
+        record::units::count(trim.extents)
     );
     if let Some(oldest) = trim.oldest_s {
-        text += &format!(", the oldest for {}", units::seconds(oldest));
+        text += &format!(", the oldest for {}", record::units::seconds(oldest));
     }
     text += "\n";
     if trim.unknown_bytes > 0 {
         text += &format!(
             "  unknown   {} are free and may never have been trimmed\n",
-            units::bytes(trim.unknown_bytes)
+            record::units::bytes(trim.unknown_bytes)
         );
     }
     if trim.unseen_bytes > 0 {
         text += &format!(
             "  unseen    up to {} were used and freed between two looks\n",
-            units::bytes(trim.unseen_bytes)
+            record::units::bytes(trim.unseen_bytes)
         );
     }
     let reasons = reasons(status);
@@ -129,14 +129,14 @@ pub(super) fn status(status: &Status) -> String {
     }
     text += &format!(
         "  trimmed   {} since the guard's start{}",
-        units::bytes(trim.trimmed_bytes),
+        record::units::bytes(trim.trimmed_bytes),
         busy(trim.busy_s)
     );
     if let (Some(p50), Some(p99)) = (trim.age_p50_s, trim.age_p99_s) {
         text += &format!(
             "\n            half within {}, 99 % within {} of being freed",
-            units::seconds(p50),
-            units::seconds(p99)
+            record::units::seconds(p50),
+            record::units::seconds(p99)
         );
     }
     text + "\n" + &goal(status)
@@ -157,23 +157,23 @@ fn reasons(status: &Status) -> Vec<String> {
             waits.fresh_bytes,
             format!(
                 "until it is free for {}, because it may be used again",
-                units::duration_exact(FRESH_FOR)
+                record::units::duration_exact(FRESH_FOR)
             ),
         ),
         (
             waits.little_bytes,
             format!(
                 "until there are {}, or for {}",
-                units::bytes(LITTLE),
-                units::seconds(LITTLE_FOR.as_secs_f64().min(half))
+                record::units::bytes(LITTLE),
+                record::units::seconds(LITTLE_FOR.as_secs_f64().min(half))
             ),
         ),
         (
             waits.short_bytes,
             format!(
                 "in runs below {} (min-run), for {} (half of max-age)",
-                units::bytes(trim.min_run_bytes),
-                units::seconds(half)
+                record::units::bytes(trim.min_run_bytes),
+                record::units::seconds(half)
             ),
         ),
         (waits.hours_bytes, "for the hours of `between`".to_owned()),
@@ -183,7 +183,7 @@ fn reasons(status: &Status) -> Vec<String> {
         ),
     ];
     let some = all.into_iter().filter(|(bytes, _)| *bytes > 0);
-    some.map(|(bytes, rule)| format!("{} {rule}", units::bytes(bytes)))
+    some.map(|(bytes, rule)| format!("{} {rule}", record::units::bytes(bytes)))
         .collect()
 }
 
@@ -191,7 +191,7 @@ fn goal(status: &Status) -> String {
     let latency = status.max_latency_ms;
     format!(
         "  goal      --slowdown {}{}; met {} times, missed {} times\n",
-        units::percent_exact(status.slowdown),
+        record::units::percent_exact(status.slowdown),
         latency.map_or(String::new(), |ms| format!(" --max-latency {ms}ms")),
         status.goals.met,
         status.goals.missed,

@@ -12,7 +12,7 @@ use pace::Work;
 use reclaim::ReclaimError;
 use reclaim::guard::{GuardError, Order, Request, intend, order, status};
 
-use units::settings::Section;
+use record::units::settings::Section;
 
 use crate::commands::guard::args::{
     Details, GuardArgs, GuardCommand, NewGoal, SetArgs, StartArgs, StatusArgs,

@@ -7,7 +7,7 @@ use bench::scenario::values::positive_duration;
 use clap::Args;
 use formats::Moment;
 use judge::verdict::condition::Condition;
-use units::section;
+use record::section;
 
 use super::parsers::{at, members};
 use crate::commands::run::parsers::condition;

@@ -9,12 +9,12 @@ use std::path::Path;
 
 use formats::{First, Kind, Options, fio, iostat};
 use judge::Verdict;
+use record::units::names;
+use record::units::settings::Section;
 use record::{EventKind, RunRecord};
 use report::csv::Run;
 use report::seconds::Seconds;
 use report::terminal;
-use units::names;
-use units::settings::Section;
 
 use crate::commands::import::args::{Details, FirstReport, ImportArgs};
 use crate::console::Stream;
@@ -170,7 +170,7 @@ impl Material {
         if !args.at.as_ref().is_none_or(within) {
             return Err(Error::Usage(format!(
                 "--at: the record covers {} from its begin, and that is not in it",
-                units::seconds(end_s)
+                record::units::seconds(end_s)
             )));
         }
         Ok(record)

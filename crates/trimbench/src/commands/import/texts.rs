@@ -5,7 +5,7 @@ use std::path::Path;
 
 use formats::{Foreign, Kind};
 
-use units::names;
+use record::units::names;
 
 use crate::exit::Error;
 use crate::input;

@@ -11,7 +11,7 @@ use diagnose::inspect::prove::ProveError;
 use diagnose::inspect::text;
 use diagnose::inspect::{Inspection, Now, Options, Proof, Scope, inspect, prove};
 use linux::SysRoot;
-use units::names;
+use record::units::names;
 
 use crate::commands::inspect::args::InspectArgs;
 use crate::console::Stream;
@@ -86,7 +86,7 @@ fn collected(file: &Path) -> Result<Exit, Error> {
     Stream::Out.print(&format!(
         "{}: {}; inspect it with: trimbench inspect --all --sysroot {}\n",
         names::shown(file),
-        units::bytes(size),
+        record::units::bytes(size),
         names::quoted(file)
     ));
     Ok(Exit::Done)

@@ -9,7 +9,7 @@ use ::lab::Fs;
 use bench::scenario::values::{number, path, positive_duration, size, text, truth};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
-use units::section;
+use record::section;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -2,9 +2,9 @@
 
 use ::lab::LabError;
 use ::lab::crash::{Check, Outcome, Recorded, check, states};
+use record::units::names;
+use record::units::settings::Section;
 use serde_json::json;
-use units::names;
-use units::settings::Section;
 
 use super::show;
 use crate::commands::lab::args::{CrashArgs, CrashDetails};
@@ -34,9 +34,9 @@ pub(super) fn crash(args: &CrashArgs) -> Result<Exit, Error> {
     }
     Stream::Err.print(&format!(
         "{} writes and discards in {}: {} crash states\n",
-        units::count(log.changes() as u64),
+        record::units::count(log.changes() as u64),
         names::shown(&args.log),
-        units::count(all.len() as u64),
+        record::units::count(all.len() as u64),
     ));
     let how = Check {
         command: args.command.clone(),
@@ -64,8 +64,8 @@ pub(super) fn crash(args: &CrashArgs) -> Result<Exit, Error> {
 fn text(outcome: &Outcome) -> String {
     let mut text = format!(
         "{} crash states checked, the command failed on {}\n",
-        units::count(outcome.checked as u64),
-        units::count(outcome.failed.len() as u64)
+        record::units::count(outcome.checked as u64),
+        record::units::count(outcome.failed.len() as u64)
     );
     for failed in outcome.failed.iter().take(SHOWN) {
         text += &format!("state {}: {}\n", failed.number, failed.state.name());

@@ -42,5 +42,6 @@ fn on(lab: &Lab, name: &str, words: &[String]) -> Result<(), Error> {
 }
 
 fn length(text: &str) -> Result<Duration, Error> {
-    units::parse_duration(text).map_err(|error| Error::Usage(format!("fault hang: {error}")))
+    record::units::parse_duration(text)
+        .map_err(|error| Error::Usage(format!("fault hang: {error}")))
 }

@@ -12,7 +12,7 @@ use std::process::Command;
 
 use ::lab::{Down, Info, Lab, LabError};
 
-use units::names;
+use record::units::names;
 
 use crate::commands::lab::args::{LabArgs, LabCommand, ProfilesCommand};
 use crate::console::{self, Stream};

@@ -11,7 +11,7 @@ pub(crate) fn near(info: &Info) -> Vec<String> {
     };
     let way = format!(
         "the way through the loop driver and FUSE adds {}",
-        units::latency_us(trip.added_us)
+        record::units::latency_us(trip.added_us)
     );
     let shares: Option<Vec<f64>> = trip.depths.iter().map(AtDepth::share).collect();
     let Some(shares) = shares else {
@@ -41,5 +41,9 @@ pub(crate) fn near(info: &Info) -> Vec<String> {
 }
 
 fn rate(at: &AtDepth) -> String {
-    format!("{} at depth {}", units::rate(at.reads_per_s), at.depth)
+    format!(
+        "{} at depth {}",
+        record::units::rate(at.reads_per_s),
+        at.depth
+    )
 }

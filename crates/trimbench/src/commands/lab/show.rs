@@ -1,9 +1,9 @@
 //! Drives and profiles as text.
 
 use ::lab::{Info, Stats};
+use record::units::names;
 use serde_json::{Value, json};
 use ssd::profiles;
-use units::names;
 
 use crate::{card, simulated};
 
@@ -26,7 +26,10 @@ pub(super) fn list(drives: &[(Option<Stats>, Info)], as_json: bool) -> String {
             text += &format!("  [{fault}]");
         }
         if let Some(stats) = stats.as_ref().filter(|stats| stats.no_room > 0) {
-            text += &format!("  [full: {} writes failed]", units::count(stats.no_room));
+            text += &format!(
+                "  [full: {} writes failed]",
+                record::units::count(stats.no_room)
+            );
         }
         if stats.as_ref().is_some_and(|stats| stats.not_logged > 0) {
             text += "  [its log is full: every write fails]";
@@ -43,12 +46,12 @@ pub(super) fn faults(stats: &Stats) -> Vec<String> {
         format!(
             "{}: {} struck{over}",
             fault.fault,
-            units::count(fault.struck)
+            record::units::count(fault.struck)
         )
     });
     let hang = stats
         .hangs_for_s
-        .map(|left| format!("hang: {} left", units::seconds(left)));
+        .map(|left| format!("hang: {} left", record::units::seconds(left)));
     let power = (!stats.power).then(|| "power off".to_owned());
     set.chain(hang).chain(power).collect()
 }
@@ -63,7 +66,7 @@ pub(super) fn line(info: &Info) -> String {
     let mut text = format!(
         "{}  {device}  {}  {}",
         spec.name,
-        units::bytes(spec.size_bytes),
+        record::units::bytes(spec.size_bytes),
         simulated::profile(info),
     );
     let changed = card::changed(info);
@@ -74,7 +77,7 @@ pub(super) fn line(info: &Info) -> String {
         .store_limit_bytes
         .filter(|most| *most < spec.size_bytes)
     {
-        text += &format!("  keeps {} at most", units::bytes(most));
+        text += &format!("  keeps {} at most", record::units::bytes(most));
     }
     if let Some(fs) = spec.fs {
         text += &format!("  {}", fs.name());

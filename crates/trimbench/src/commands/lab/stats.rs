@@ -4,8 +4,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use ::lab::{Info, Kind, KindStats, Lab, LabError, Stats};
+use record::units::names;
 use serde_json::json;
-use units::names;
 
 use super::near::near;
 use super::show;
@@ -94,12 +94,12 @@ fn page(info: &Info, stats: &Stats, since: Option<(Duration, &Stats)>) -> String
 fn row(kind: &KindStats) -> String {
     let latency = |us: f64| match kind.commands {
         0 => "–".to_owned(),
-        _ => units::latency_us(us),
+        _ => record::units::latency_us(us),
     };
     let counts = [
-        units::count(kind.commands),
-        units::count(kind.failed),
-        units::bytes(kind.bytes),
+        record::units::count(kind.commands),
+        record::units::count(kind.failed),
+        record::units::bytes(kind.bytes),
     ];
     let times = [
         kind.mean_us,
@@ -128,7 +128,7 @@ fn now(kind: &KindStats, since: Option<(Duration, &Stats)>) -> String {
     let earlier = before.kinds.iter().find(|k| k.kind == kind.kind);
     // Fewer than before: somebody reset them.
     let new = earlier.and_then(|k| kind.commands.checked_sub(k.commands));
-    let rate = new.map(|new| units::rate(new as f64 / span.as_secs_f64()));
+    let rate = new.map(|new| record::units::rate(new as f64 / span.as_secs_f64()));
     format!("{:>10}", rate.unwrap_or_default())
 }
 
@@ -139,21 +139,21 @@ fn facts(info: &Info, stats: &Stats) -> String {
         None => "of memory".to_owned(),
     };
     if let Some(most) = info.spec.store_limit_bytes {
-        place += &format!(", {} at most", units::bytes(most));
+        place += &format!(", {} at most", record::units::bytes(most));
     }
-    let [median, p99, worst] = stats.late_us.map(units::latency_us);
+    let [median, p99, worst] = stats.late_us.map(record::units::latency_us);
     let mut text = format!(
         "mapped     {} of {} ({}); the data take {} {place}\n\
          discards   freed {}; lost {} by rounding, {} too short to be taken\n\
          in flight  {}\n\
          answers    {median} late in the median, p99 {p99}, worst {worst}\n",
-        units::bytes(stats.mapped_bytes),
-        units::bytes(info.spec.size_bytes),
-        units::percent(share),
-        units::bytes(stats.stored_bytes),
-        units::bytes(stats.unmapped_bytes),
-        units::bytes(stats.lost_to_rounding_bytes),
-        units::bytes(stats.ignored_bytes),
+        record::units::bytes(stats.mapped_bytes),
+        record::units::bytes(info.spec.size_bytes),
+        record::units::percent(share),
+        record::units::bytes(stats.stored_bytes),
+        record::units::bytes(stats.unmapped_bytes),
+        record::units::bytes(stats.lost_to_rounding_bytes),
+        record::units::bytes(stats.ignored_bytes),
         stats.in_flight,
     );
     if let Some(transport) = &stats.transport {
@@ -166,13 +166,13 @@ fn facts(info: &Info, stats: &Stats) -> String {
     if stats.no_room > 0 {
         text += &format!(
             "no room    {} writes failed, for the data took all they may\n",
-            units::count(stats.no_room)
+            record::units::count(stats.no_room)
         );
     }
     if stats.not_logged > 0 {
         text += &format!(
             "log full   {} writes, discards and flushes are missing there; every write fails\n",
-            units::count(stats.not_logged)
+            record::units::count(stats.not_logged)
         );
     }
     for fault in show::faults(stats) {
@@ -196,8 +196,8 @@ fn notes(info: &Info, stats: &Stats) -> String {
         |kind| {
             format!(
                 "{} in the median, {} at worst",
-                units::latency_us(kind.p50_us),
-                units::latency_us(kind.max_us)
+                record::units::latency_us(kind.p50_us),
+                record::units::latency_us(kind.max_us)
             )
         },
     );
@@ -221,8 +221,8 @@ fn histograms(stats: &Stats) -> String {
             let bar = (commands as f64 / most as f64 * WIDEST).ceil() as usize;
             text += &format!(
                 "  up to {:>9}{:>12}  {}\n",
-                units::latency_us(us as f64),
-                units::count(commands),
+                record::units::latency_us(us as f64),
+                record::units::count(commands),
                 "#".repeat(bar)
             );
         }

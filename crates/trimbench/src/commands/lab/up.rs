@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use ::lab::{Info, Lab, LabError, Launcher, Spec};
 
+use record::units::names;
+use record::units::settings::Section;
+use record::units::{GIB, MIB};
 use ssd::Card;
-use units::names;
-use units::settings::Section;
-use units::{GIB, MIB};
 
 use super::near::near;
 use super::{card, show};
@@ -105,13 +105,13 @@ fn set(settings: &[String], mut card: Card) -> Result<(DriveDetails, Card), Erro
 /// Returns a warning if the drive can't keep as much data as its size; otherwise `None`.
 fn room(lab: &Lab, info: &Info, limited: Option<u64>) -> Option<String> {
     let spec = &info.spec;
-    let most = units::bytes(lab.room(spec)?);
+    let most = record::units::bytes(lab.room(spec)?);
     let others = lab.names().map_or(0, |names| names.len().saturating_sub(1));
     let hint = match (&spec.store, limited) {
         (None, None) if others > 0 => format!(
             "half of the memory that is free and that no other drive may take ({} up). Take drives \
              down, or give --set store-limit=SIZE or --store FILE",
-            units::counted(others as u64, "other drive")
+            record::units::counted(others as u64, "other drive")
         ),
         (None, None) => {
             "half of the free memory. --set store-limit=SIZE sets another limit, --store FILE keeps \
@@ -121,7 +121,7 @@ fn room(lab: &Lab, info: &Info, limited: Option<u64>) -> Option<String> {
         (None, Some(_)) => "its store-limit. --store FILE keeps the data on a disk".to_owned(),
         (Some(_), _) => "its limit, or all the space there is".to_owned(),
     };
-    let size = units::bytes(spec.size_bytes);
+    let size = record::units::bytes(spec.size_bytes);
     Some(format!(
         "of its {size} it keeps {most} of data at most, and writes beyond fail. That is {hint}"
     ))

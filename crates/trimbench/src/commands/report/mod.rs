@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 
 use bench::scenario::Judging;
 use judge::JudgeOptions;
+use record::units::names;
+use record::units::settings::Section;
 use report::csv::Run;
 use report::terminal::Style;
-use units::names;
-use units::settings::Section;
 
 use crate::commands::report::args::ReportArgs;
 use crate::console::{self, Stream};

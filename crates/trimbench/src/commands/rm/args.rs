@@ -7,8 +7,8 @@ use bench::scenario::values::{duration, size, truth};
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{ArgAction, Args, ValueEnum};
 use pace::Policy;
-use units::section;
-use units::settings::Section;
+use record::section;
+use record::units::settings::Section;
 
 use crate::goal::{GOALS, GoalArgs};
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use reclaim::Question;
-use units::names::quoted;
+use record::units::names::quoted;
 
 use crate::confirm;
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use reclaim::throttle::Summary;
 use reclaim::{Event, Intention, Reply};
-use units::names::quoted;
+use record::units::names::quoted;
 
 use super::ask;
 use super::progress::line;
@@ -107,8 +107,8 @@ pub(super) fn intention(intention: &Intention) -> String {
     format!(
         "{}: would free {} in {} name{plural}, {pace}{way}\n",
         quoted(&intention.path),
-        units::bytes(intention.bytes),
-        units::count(intention.names),
+        record::units::bytes(intention.bytes),
+        record::units::count(intention.names),
     )
 }
 
@@ -122,13 +122,13 @@ pub(super) fn summary(summary: &Summary) -> String {
         bytes => format!(
             "; no discards came for {} (what was never written, as by fallocate, has nothing to discard \
              below a loop device)",
-            units::bytes(bytes)
+            record::units::bytes(bytes)
         ),
     };
     let mut text = format!(
         "trimbench rm: freed {} in {}, {}{gave_up}; {}\n",
-        units::bytes(summary.freed),
-        units::seconds(summary.elapsed.as_secs_f64()),
+        record::units::bytes(summary.freed),
+        record::units::seconds(summary.elapsed.as_secs_f64()),
         discarded(summary),
         interference::lost(summary),
     );
@@ -148,21 +148,22 @@ fn discarded(summary: &Summary) -> String {
         let came = summary
             .discarded
             .min(summary.freed - summary.written_off.min(summary.freed));
-        return format!("{} discarded", units::bytes(came));
+        return format!("{} discarded", record::units::bytes(came));
     }
     if summary.discarded_twice > 0 {
         return format!(
             "all discarded, {} of it once more with emptied block groups",
-            units::bytes(summary.discarded_twice)
+            record::units::bytes(summary.discarded_twice)
         );
     }
     let beside = summary.discarded.saturating_sub(summary.freed);
-    if units::bytes(summary.discarded) == units::bytes(summary.freed) || beside == 0 {
-        return format!("{} discarded", units::bytes(summary.discarded));
+    if record::units::bytes(summary.discarded) == record::units::bytes(summary.freed) || beside == 0
+    {
+        return format!("{} discarded", record::units::bytes(summary.discarded));
     }
     format!(
         "all discarded, with {} of free space beside it or of others",
-        units::bytes(beside)
+        record::units::bytes(beside)
     )
 }
 

@@ -17,9 +17,9 @@ use linux::files::directory_of;
 use pace::{Refusal, Work};
 use reclaim::throttle::Pacing;
 use reclaim::{Asking, Options, Outcome, PreserveRoot, Volumes, Where};
+use record::units::names::{quoted, shown};
+use record::units::{bytes_exact, duration_exact};
 use ssd::Card;
-use units::names::{quoted, shown};
-use units::{bytes_exact, duration_exact};
 
 use crate::commands::rm::args::{Details, Interactive, Preserve, RmArgs};
 use crate::console::Stream;

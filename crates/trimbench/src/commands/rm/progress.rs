@@ -16,25 +16,31 @@ pub(super) fn line(progress: &Progress, elapsed: Duration) -> String {
     if freed > 0 || progress.total_bytes > 0 {
         let total = match progress.total_bytes {
             0 => String::new(),
-            total => format!(" of {}", units::bytes(total)),
+            total => format!(" of {}", record::units::bytes(total)),
         };
-        parts.push(format!("{}{total} freed", units::bytes(freed)));
-        parts.push(units::byte_rate(per_s));
+        parts.push(format!("{}{total} freed", record::units::bytes(freed)));
+        parts.push(record::units::byte_rate(per_s));
     }
     if progress.names > 0 {
-        parts.push(units::counted(progress.names, "name"));
+        parts.push(record::units::counted(progress.names, "name"));
     }
     if progress.debt_bytes > 0 {
-        parts.push(format!("{} to discard", units::bytes(progress.debt_bytes)));
+        parts.push(format!(
+            "{} to discard",
+            record::units::bytes(progress.debt_bytes)
+        ));
     }
     if let Some(added) = progress.added_latency {
-        let added = units::latency_us(added.as_secs_f64() * 1e6);
+        let added = record::units::latency_us(added.as_secs_f64() * 1e6);
         parts.push(format!("other I/O waits {added} longer"));
     }
     let left = progress.total_bytes.saturating_sub(freed);
     // Before, there is no rate that an estimate could rest on.
     if left > 0 && per_s >= 1.0 && elapsed >= ESTIMATED && freed >= progress.total_bytes / 100 {
-        parts.push(format!("{} left", units::seconds(left as f64 / per_s)));
+        parts.push(format!(
+            "{} left",
+            record::units::seconds(left as f64 / per_s)
+        ));
     }
     if parts.is_empty() {
         parts.push("looking".to_owned());

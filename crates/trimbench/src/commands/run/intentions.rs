@@ -9,8 +9,8 @@ use bench::plan::{
 };
 use bench::scenario::Scenario;
 use bench::sizes::Fragments;
+use record::units::names;
 use storage::FileSystem;
-use units::names;
 
 /// The lines.
 pub(crate) fn of(plan: &Plan, survey: &Survey) -> String {
@@ -26,7 +26,7 @@ pub(crate) fn of(plan: &Plan, survey: &Survey) -> String {
         false => plan.file.size_bytes,
     };
     let Some(deletion) = &plan.deletion else {
-        let size = units::bytes(foreground);
+        let size = record::units::bytes(foreground);
         return text + &format!("Will write {size} for the foreground and delete nothing.\n");
     };
     text += &deleted(plan, deletion, foreground);
@@ -34,7 +34,7 @@ pub(crate) fn of(plan: &Plan, survey: &Survey) -> String {
         let fragments = Fragments::on(survey, deletion.files, extent_bytes);
         text += &format!(
             "Keeping the extents apart takes up to {} more meanwhile.\n",
-            units::bytes(fragments.overhead(deletion.size_bytes) * copies(plan)),
+            record::units::bytes(fragments.overhead(deletion.size_bytes) * copies(plan)),
         );
     }
     match plan.control {
@@ -82,25 +82,25 @@ fn own_files(actor: &ActorSpec) -> String {
         (own, Work::Task(_), depth @ 2..) => format!(
             "{} has {depth} files of its own, of up to {} each.\n",
             actor.name,
-            units::bytes(own / u64::from(depth))
+            record::units::bytes(own / u64::from(depth))
         ),
         (own, ..) => format!(
             "{} has a file of its own, of up to {}.\n",
             actor.name,
-            units::bytes(own)
+            record::units::bytes(own)
         ),
     }
 }
 
 fn deleted(plan: &Plan, deletion: &Deletion, foreground: u64) -> String {
     let bytes = deletion.size_bytes * copies(plan);
-    let size = units::bytes(bytes);
+    let size = record::units::bytes(bytes);
     let files = match (deletion.files, &plan.place) {
         (_, Place::Device { .. }) => String::new(),
         (1, _) => " in 1 file".to_owned(),
         (files, _) => format!(" in {files} files"),
     };
-    let writes = |bytes: u64| units::bytes(bytes + foreground);
+    let writes = |bytes: u64| record::units::bytes(bytes + foreground);
     match &deletion.method {
         Method::Fstrim(_) => format!(
             "Will write {}, delete {size}{files} before the measurement, and trim the whole file \
@@ -121,7 +121,7 @@ fn deleted(plan: &Plan, deletion: &Deletion, foreground: u64) -> String {
             format!(
                 "Will write {} for the foreground and delete nothing else.\n{after}; it is over \
                  when no discards have come for {} after its end.\n",
-                units::bytes(foreground),
+                record::units::bytes(foreground),
                 time(*quiet)
             )
         }
@@ -138,10 +138,10 @@ fn deleted(plan: &Plan, deletion: &Deletion, foreground: u64) -> String {
         }) => format!(
             "Will write {} for the foreground; then, for {}, an LSM tree of {levels} levels writes \
              {}/s in files of {} and drops what it has merged; never more than {size} at once.\n",
-            units::bytes(foreground),
+            record::units::bytes(foreground),
             time(*run_for),
-            units::bytes(*rate_bytes_per_s),
-            units::bytes(*file_bytes),
+            record::units::bytes(*rate_bytes_per_s),
+            record::units::bytes(*file_bytes),
         ),
         Method::Spill(Spill {
             parallel,
@@ -150,9 +150,9 @@ fn deleted(plan: &Plan, deletion: &Deletion, foreground: u64) -> String {
         }) => format!(
             "Will write {} for the foreground; then, for {}, create, write and unlink {parallel} \
              files of {} at a time, {} apart.\n",
-            units::bytes(foreground),
+            record::units::bytes(foreground),
             time(*run_for),
-            units::bytes(deletion.size_bytes / u64::from(*parallel)),
+            record::units::bytes(deletion.size_bytes / u64::from(*parallel)),
             time(*pause),
         ),
         other => format!(
@@ -202,7 +202,7 @@ fn how(method: &Method) -> String {
             chunk_bytes, sleep, ..
         }) => format!(
             "truncation in steps of {}, {} apart",
-            units::bytes(*chunk_bytes),
+            record::units::bytes(*chunk_bytes),
             time(*sleep)
         ),
         Method::Punch(Punch {
@@ -211,7 +211,7 @@ fn how(method: &Method) -> String {
             sleep,
         }) => format!(
             "holes of {} from the {} on, {} apart, and unlink",
-            units::bytes(*chunk_bytes),
+            record::units::bytes(*chunk_bytes),
             from.name(),
             time(*sleep)
         ),
@@ -221,7 +221,10 @@ fn how(method: &Method) -> String {
         ),
         Method::Program(Program { argv }) => format!("`{}`", argv.join(" ")),
         Method::Discard(Discard { step_bytes }) => {
-            format!("BLKDISCARD in steps of {}", units::bytes(*step_bytes))
+            format!(
+                "BLKDISCARD in steps of {}",
+                record::units::bytes(*step_bytes)
+            )
         }
         other => other.how().name.to_owned(),
     }

@@ -15,8 +15,8 @@ use bench::{BenchError, Claimed, Outcome, Survey, Warning};
 use judge::Verdict;
 use record::EndReason;
 use record::RunRecord;
+use record::units::names;
 use report::terminal;
-use units::names;
 
 use crate::commands::run::args::{OutputArgs, RunArgs};
 use crate::console::{self, Stream};

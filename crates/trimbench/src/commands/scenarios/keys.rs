@@ -1,9 +1,9 @@
 //! `trimbench scenarios keys`: everything that `--set` takes.
 
 use bench::scenario::{keys, words};
+use record::units::settings::{Key, Section};
+use record::units::typed::{hint, nearest};
 use ssd::card;
-use units::settings::{Key, Section};
-use units::typed::{hint, nearest};
 
 use crate::commands::{compare, fit, fstrim, guard, import, lab, rm, suite, tune, verify, why};
 use crate::exit::Error;

@@ -5,9 +5,9 @@
 
 use std::path::{Path, PathBuf};
 
+use record::units::names;
 use report::parquet::{Column, Values, parquet};
 use serde_json::Value;
-use units::names;
 
 use crate::exit::Error;
 use crate::output::Sink;

@@ -4,9 +4,9 @@ use std::path::Path;
 use std::str::FromStr;
 
 use ::sim::{Drives, Named, PolicyKind, STACKS, Setup, WorkloadKind};
+use record::units::settings::pair;
+use record::units::{UnitError, kinds, names};
 use ssd::profiles;
-use units::settings::pair;
-use units::{UnitError, kinds, names};
 
 use crate::card;
 use crate::commands::sim::args::Common;

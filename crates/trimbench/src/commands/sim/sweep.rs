@@ -5,8 +5,8 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use ::sim::sweep::{Grid, Merger, Shard, resume};
+use record::units::names;
 use rustix::fs::{FlockOperation, flock};
-use units::names;
 
 use super::args::{MergeArgs, SweepArgs};
 use super::rows::Table;

@@ -1,14 +1,14 @@
 //! The figures of runs, as tables.
 
 use ::sim::{Figures, Outcome, Setup};
-use units::{bytes, count, seconds};
+use record::units::{bytes, count, seconds};
 
 fn time(value: Option<f64>) -> String {
     value.map_or("–".to_owned(), seconds)
 }
 
 fn ms(value: Option<f64>) -> String {
-    value.map_or("–".to_owned(), |ms| units::latency_us(ms * 1e3))
+    value.map_or("–".to_owned(), |ms| record::units::latency_us(ms * 1e3))
 }
 
 fn rate(value: Option<f64>) -> String {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use bench::scenario::values::{path, size, whole};
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use experiments::suite::Step;
-use units::section;
+use record::section;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -14,9 +14,9 @@ use experiments::suite::{
     Asked, Plan, Raid0, Results, Selection, Stage, Target, compare, comparison_sheet, perform,
     select,
 };
+use record::units::names::shown as shown_path;
+use record::units::settings::Section;
 use storage::making::Kind;
-use units::names::shown as shown_path;
-use units::settings::Section;
 
 use crate::commands::lab::up::launcher;
 use crate::commands::suite::args::{Details, SuiteArgs, SuiteCommand};
@@ -82,7 +82,7 @@ fn measured(args: &SuiteArgs) -> Result<Exit, Error> {
             people.print(&format!(
                 "Resumed: {} has {done} of {} already (a turn takes a cell through a round).\n",
                 shown_path(&args.output),
-                units::counted(plan.turns().len() as u64, "turn")
+                record::units::counted(plan.turns().len() as u64, "turn")
             ));
         }
         ended = performed(&target, &launcher, &log, &mut writer, &stop, people);
@@ -143,7 +143,7 @@ fn details(args: &SuiteArgs) -> Result<Details, Error> {
 }
 
 fn target(args: &SuiteArgs, details: &Details) -> Result<Target, Error> {
-    let whole = |bytes: u64| bytes / units::MIB * units::MIB;
+    let whole = |bytes: u64| bytes / record::units::MIB * record::units::MIB;
     let raw = args.device.iter().chain(args.raid0.iter().flatten());
     let raw: Vec<&PathBuf> = raw.collect();
     if !raw.is_empty() && !args.destroy_data {
@@ -219,12 +219,12 @@ fn intentions(plan: &Plan, selection: &Selection, head: &Head, to: Stream) {
          It writes about {}, and takes about {} at 400 MB/s, beside the time of discards and slow \
          writes.\n",
         head.drive.words(),
-        units::counted(plan.cells.len() as u64, "cell"),
-        units::counted(plan.rounds.into(), "round"),
-        units::counted(plan.files.into(), "file"),
-        units::bytes(plan.file_bytes),
-        units::bytes(estimate.written_bytes),
-        units::minutes(time),
+        record::units::counted(plan.cells.len() as u64, "cell"),
+        record::units::counted(plan.rounds.into(), "round"),
+        record::units::counted(plan.files.into(), "file"),
+        record::units::bytes(plan.file_bytes),
+        record::units::bytes(estimate.written_bytes),
+        record::units::minutes(time),
     );
     text += &format!("Cells: {}.\n", plan.cells.join(", "));
     for note in &selection.notes {

@@ -30,7 +30,7 @@ impl Watch for Progress {
         self.live.show(|_| {
             let left = now.left.map_or_else(
                 || "the time left is not known yet".to_owned(),
-                |left| format!("about {} left", units::minutes(left)),
+                |left| format!("about {} left", record::units::minutes(left)),
             );
             format!(
                 "turn {} of {}, {}: {}; {left}",
@@ -63,21 +63,21 @@ impl Watch for Progress {
 }
 
 fn done(step: Step, figures: &experiments::suite::log::Figures) -> String {
-    let mut text = units::seconds(figures.seconds);
+    let mut text = record::units::seconds(figures.seconds);
     if let (true, Some(first), Some(second)) =
         (step.is_rm(), figures.first_sync_s, figures.second_sync_s)
     {
         text += &format!(
             ", syncs {} and {}",
-            units::seconds(first),
-            units::seconds(second)
+            record::units::seconds(first),
+            record::units::seconds(second)
         );
     }
     if figures.discards > 0 {
         text += &format!(
             ", {} of {}",
-            units::counted(figures.discards, "discard"),
-            units::bytes(figures.discard_bytes)
+            record::units::counted(figures.discards, "discard"),
+            record::units::bytes(figures.discard_bytes)
         );
     }
     text

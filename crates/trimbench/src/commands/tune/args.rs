@@ -6,7 +6,7 @@ use std::time::Duration;
 use bench::scenario::values::{path, positive_duration, size, whole};
 use clap::{Args, ValueEnum};
 use experiments::tune::{Policy, Request};
-use units::section;
+use record::section;
 
 use crate::commands::fit::args::sizes;
 use crate::goal::share;

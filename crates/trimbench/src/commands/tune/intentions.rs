@@ -1,7 +1,7 @@
 //! Describes the runs in words.
 
 use experiments::tune::{BESIDE, Policy, Target, Trials};
-use units::names;
+use record::units::names;
 
 use super::args::{Details, TuneArgs};
 
@@ -13,8 +13,8 @@ pub(super) fn of(trials: &Trials, args: &TuneArgs, details: &Details, target: &T
         names::shown(&target.mount.mount_point),
         target.mount.fs,
         target.drives.join(", "),
-        units::bytes_exact(range.now_bytes),
-        units::bytes_exact(range.hw_bytes),
+        record::units::bytes_exact(range.now_bytes),
+        record::units::bytes_exact(range.hw_bytes),
         if target.is_online() {
             "discards"
         } else {
@@ -38,11 +38,11 @@ pub(super) fn of(trials: &Trials, args: &TuneArgs, details: &Details, target: &T
             0 => String::new(),
             spare => format!(" (up to {spare} more where something disturbs one)"),
         },
-        units::bytes(each),
-        units::bytes(each.saturating_mul(runs as u64)),
-        units::bytes(each.saturating_mul(most_runs)),
-        units::minutes(BESIDE * runs as u32),
-        units::minutes(args.time),
+        record::units::bytes(each),
+        record::units::bytes(each.saturating_mul(runs as u64)),
+        record::units::bytes(each.saturating_mul(most_runs)),
+        record::units::minutes(BESIDE * runs as u32),
+        record::units::minutes(args.time),
         if args.apply.is_some() {
             ", but for what it advises (--apply)"
         } else {

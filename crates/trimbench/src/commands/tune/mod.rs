@@ -21,7 +21,7 @@ use experiments::tune::{
     Advice, Finding, Findings, Goal, Rounds, Settings, Target, Trials, advise, frontier,
 };
 
-use units::settings::Section;
+use record::units::settings::Section;
 
 use crate::commands::tune::args::{Details, TuneArgs};
 use crate::console::{self, Stream};

@@ -49,7 +49,7 @@ pub(super) fn of(points: &[Point], unicode: bool) -> String {
         text += &format!("  {label:>6} {bar}{}\n", row.trim_end());
     }
     text += &format!("  {:>6} {corner}{}\n", "", line.repeat(WIDTH));
-    let (left, right) = (units::seconds(from), units::seconds(to));
+    let (left, right) = (record::units::seconds(from), record::units::seconds(to));
     let middle = "freed in (logarithmic)";
     let gap = WIDTH.saturating_sub(left.len() + right.len() + middle.len()) / 2;
     text += &format!("  {:>6}  {left}{:gap$}{middle}{:gap$}{right}\n", "", "", "");

@@ -67,7 +67,7 @@ impl Watch for Progress<'_> {
             self.trials.repeats,
             run.trial,
             lost(run.figures.lost_s),
-            units::seconds(run.figures.freeing_s),
+            record::units::seconds(run.figures.freeing_s),
         ));
     }
 

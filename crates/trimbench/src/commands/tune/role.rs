@@ -4,8 +4,8 @@ use std::path::Path;
 
 use experiments::tune::persist::{self, Identity};
 use experiments::tune::{Advice, Policy, Target, Trial};
+use record::units::names::shown;
 use serde_json::json;
-use units::names::shown;
 
 /// The file, with a line end. YAML takes JSON's strings and lists as they are.
 pub(super) fn of(target: &Target, advice: &Advice, etc: &Path) -> String {

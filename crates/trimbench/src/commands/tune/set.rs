@@ -4,7 +4,7 @@ use std::path::Path;
 
 use experiments::tune::persist::{self, FstabChange, Rule, TIMER, Timer};
 use experiments::tune::{Advice, Finding, Policy, Target, Trial};
-use units::names::{quoted, shown};
+use record::units::names::{quoted, shown};
 
 use super::args::Details;
 use crate::console::{self, Stream};

@@ -4,7 +4,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-use units::percent_exact;
+use record::units::percent_exact;
 
 use crate::exit::{Error, Exit};
 

@@ -2,8 +2,8 @@
 
 use experiments::Spread;
 use experiments::tune::{Goal, Point, Policy, Target, Trials, frontier};
+use record::units::names;
 use report::svg::{TradeOff, Way, trade_off};
-use units::names;
 
 /// The SVG.
 pub(super) fn of(target: &Target, trials: &Trials, points: &[Point], goal: &Goal) -> String {
@@ -14,7 +14,7 @@ pub(super) fn of(target: &Target, trials: &Trials, points: &[Point], goal: &Goal
     trade_off(&TradeOff {
         title: format!(
             "Freeing {} on {}, {}",
-            units::bytes(trials.setup.size_bytes),
+            record::units::bytes(trials.setup.size_bytes),
             names::shown(&target.mount.mount_point),
             target.mount.fs
         ),

@@ -16,7 +16,7 @@ pub(super) fn of(points: &[Point], on: &[bool], trials: &Trials) -> String {
         "  {:<42} {:>19} {:>19} {:>8} {:>9} {:>9}\n",
         format!(
             "{} deleted, medians (range)",
-            units::bytes(trials.setup.size_bytes)
+            record::units::bytes(trials.setup.size_bytes)
         ),
         "",
         "",
@@ -36,9 +36,9 @@ pub(super) fn of(points: &[Point], on: &[bool], trials: &Trials) -> String {
             point.trial.to_string(),
             seconds(&point.freeing_s),
             seconds(&point.lost_s),
-            units::percent(point.worst_loss.median),
-            units::latency_us(point.worst_read_us.median),
-            units::latency_us(point.worst_fsync_us.median),
+            record::units::percent(point.worst_loss.median),
+            record::units::latency_us(point.worst_read_us.median),
+            record::units::latency_us(point.worst_fsync_us.median),
         );
     }
     text += "  * on the frontier: nothing else is better in time, loss, worst 100 ms or read without being worse in another\n";
@@ -46,13 +46,13 @@ pub(super) fn of(points: &[Point], on: &[bool], trials: &Trials) -> String {
     if points.iter().any(|p| p.misses(slowdown) == Some(true)) {
         text += &format!(
             "  ! misses the goal: other I/O lost more than {} of its throughput\n",
-            units::percent(slowdown)
+            record::units::percent(slowdown)
         );
     }
     if let Some(unit) = trials.unit_bytes {
         text += &format!(
             "  The file system cuts discards at {} itself.\n",
-            units::bytes(unit)
+            record::units::bytes(unit)
         );
     }
     text
@@ -71,6 +71,6 @@ fn seconds(spread: &Spread) -> String {
 pub(super) fn lost(s: f64) -> String {
     match s {
         s if s < 0.005 => "0 s".to_owned(),
-        s => units::seconds(s),
+        s => record::units::seconds(s),
     }
 }

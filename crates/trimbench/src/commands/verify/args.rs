@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bench::scenario::values::{positive_duration, size, truth, whole};
 use clap::Args;
-use units::section;
+use record::section;
 
 const EXAMPLES: &str = "\
 Examples:

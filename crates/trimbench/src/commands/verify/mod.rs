@@ -7,9 +7,9 @@ use std::ffi::OsStr;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
-use units::names::shown;
-use units::settings::Section;
-use verify::{Outcome, Plan, Progress, Report, VerifyError, Where, verify};
+use experiments::verify::{Outcome, Plan, Progress, Report, VerifyError, Where, verify};
+use record::units::names::shown;
+use record::units::settings::Section;
 
 use crate::commands::verify::args::{Details, VerifyArgs};
 use crate::console::Stream;
@@ -131,14 +131,14 @@ fn line(progress: &Progress) -> String {
     let mut text = format!(
         "{}: {} written, {} compared",
         progress.doing,
-        units::bytes(progress.written_bytes),
-        units::bytes(progress.read_bytes),
+        record::units::bytes(progress.written_bytes),
+        record::units::bytes(progress.read_bytes),
     );
     if let Some(left) = progress.left {
-        text += &format!(", {} left", units::minutes(left));
+        text += &format!(", {} left", record::units::minutes(left));
     }
     if progress.findings > 0 {
-        let places = units::counted(progress.findings, "damaged place");
+        let places = record::units::counted(progress.findings, "damaged place");
         text += &format!(", {places} FOUND");
     }
     text

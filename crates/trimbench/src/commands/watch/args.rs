@@ -32,7 +32,7 @@ pub struct WatchArgs {
     #[arg(value_name = "PATH|DEVICE")]
     pub paths: Vec<PathBuf>,
     /// Stop after this time
-    #[arg(long = "for", value_name = "DURATION", value_parser = units::parse_duration)]
+    #[arg(long = "for", value_name = "DURATION", value_parser = record::units::parse_duration)]
     pub duration: Option<Duration>,
     /// The time from one update to the next, 50ms to 1m
     #[arg(short, long, value_name = "DURATION", default_value = "1s", value_parser = interval)]
@@ -56,7 +56,7 @@ pub struct WatchArgs {
 }
 
 fn interval(text: &str) -> Result<Duration, String> {
-    let interval = units::parse_duration(text).map_err(|error| error.to_string())?;
+    let interval = record::units::parse_duration(text).map_err(|error| error.to_string())?;
     let allowed = Duration::from_millis(50)..=Duration::from_secs(60);
     match allowed.contains(&interval) {
         true => Ok(interval),

@@ -8,7 +8,7 @@ use bench::scenario::values::path;
 use clap::Args;
 use diagnose::why::recorder::server::DIRECTORY;
 
-use units::section;
+use record::section;
 
 use crate::commands::why::since::{self, Since};
 
@@ -67,7 +67,7 @@ pub struct WhyArgs {
     #[arg(hide_short_help = true, long, value_name = "FILE", conflicts_with_all = ["command", "service", "record"])]
     pub recording: Option<PathBuf>,
     /// Stop after this time (default: 30s, and with a COMMAND or --pid at its end)
-    #[arg(long = "for", value_name = "DURATION", value_parser = units::parse_duration)]
+    #[arg(long = "for", value_name = "DURATION", value_parser = record::units::parse_duration)]
     pub duration: Option<Duration>,
     /// Set a detail: rate=50 or directory=DIR; see `trimbench scenarios keys why`
     #[arg(long, value_name = "KEY=VALUE")]

@@ -11,10 +11,10 @@ use std::process::{Child, Command};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use ::record::units::names;
+use ::record::units::settings::Section;
 use diagnose::why::{Observation, Observer, Subject, advice, explain, text};
 use linux::SysRoot;
-use units::names;
-use units::settings::Section;
 
 use crate::commands::why::args::{Details, WhyArgs};
 use crate::console::Stream;

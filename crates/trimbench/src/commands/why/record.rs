@@ -9,8 +9,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use diagnose::why::recorder::Recorder;
 use diagnose::why::recorder::server::Server;
 use linux::SysRoot;
+use record::units::names::shown;
 use signal_hook::consts::SIGUSR1;
-use units::names::shown;
 
 use crate::console::Stream;
 use crate::exit::{Error, Exit};

@@ -9,7 +9,7 @@ use diagnose::why::recorder::recording::Recording;
 use diagnose::why::recorder::server;
 use diagnose::why::{Observation, Subject};
 use linux::clock::local_offset_s;
-use units::names;
+use record::units::names;
 
 use crate::commands::why::args::WhyArgs;
 use crate::exit::Error;
@@ -28,7 +28,7 @@ pub enum Since {
 /// Parses `12:01`, `12:01:30` and `5m`.
 pub(super) fn parse(text: &str) -> Result<Since, String> {
     if !text.contains(':') {
-        let ago = units::parse_duration(text);
+        let ago = record::units::parse_duration(text);
         return ago
             .map(Since::Ago)
             .map_err(|_| "name a time such as 12:01 or 12:01:30, or an age such as 5m".to_owned());

@@ -3,8 +3,8 @@
 use bench::Survey;
 use bench::plan::{ActorSpec, Blocks, Engine, LoopKind, Op, Work};
 use bench::scenario::Scenario;
-use units::MIB;
-use units::names;
+use record::units::MIB;
+use record::units::names;
 
 use crate::exit::Error;
 

@@ -1,7 +1,7 @@
 //! The request: the scenario with the options laid over it.
 
 use bench::scenario::{Idle, Options, Scenario};
-use units::settings::{Section, pair};
+use record::units::settings::{Section, pair};
 
 use crate::commands::run::args::RunArgs;
 use crate::exit::Error;

@@ -12,7 +12,7 @@ use bench::Survey;
 use bench::plan::{Deletion, FioJob, ForegroundFile, Place, Plan, Timing};
 use bench::scenario::Counters;
 use record::Invocation;
-use units::names;
+use record::units::names;
 
 pub(crate) use asked::Asked;
 
@@ -101,7 +101,7 @@ pub(crate) fn plan(asked: &Asked, args: &RunArgs, survey: &Survey) -> Result<Pla
 /// How this run was asked for.
 fn invocation(args: &RunArgs) -> Invocation {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let at = units::utc(now.map_or(0.0, |time| time.as_secs_f64()));
+    let at = record::units::utc(now.map_or(0.0, |time| time.as_secs_f64()));
     let arguments = std::env::args_os().skip(1);
     Invocation {
         id: format!("{at}-{:08x}", fastrand::u32(..)),

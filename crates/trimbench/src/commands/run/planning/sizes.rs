@@ -4,7 +4,7 @@ use bench::plan::{ActorSpec, Control, Method, Place, Swap};
 use bench::scenario::Scenario;
 use bench::sizes::{self, Fragments, Sizes, Wanted};
 use bench::{BenchError, Survey};
-use units::GIB;
+use record::units::GIB;
 
 use crate::exit::Error;
 

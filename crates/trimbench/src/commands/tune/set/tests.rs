@@ -2,7 +2,7 @@ use clap::Parser;
 use experiments::tune::Range;
 use linux::mounts;
 use record::DiscardSetting;
-use units::settings::Section;
+use record::units::settings::Section;
 
 use super::*;
 use crate::cli::{Cli, Command};
