@@ -37,7 +37,7 @@ pub struct Difference {
 /// The figures that both suites have, compared.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Comparison {
-    /// [`COMPARE_SCHEMA`].
+    /// Of its JSON: `trimbench.suite-compare/1`.
     pub schema: &'static str,
     /// Names of the suites.
     pub names: [String; 2],

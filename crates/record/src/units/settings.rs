@@ -1,6 +1,6 @@
 //! Settings that a person gives as `KEY=VALUE`, or in sections of a file of TOML.
 //!
-//! [`section!`](crate::units::section) makes a struct of optional values from a table. A row has a key's
+//! [`section!`](crate::section) makes a struct of optional values from a table. A row has a key's
 //! meaning, its name, how its text is read, its default, and the rule by which it does nothing. The
 //! reader of files, `--set`, the list of keys and the resolved values all come from that row.
 

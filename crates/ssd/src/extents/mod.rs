@@ -15,7 +15,7 @@
 //! operation takes it as such.
 //!
 //! ```
-//! use extents::Extents;
+//! use ssd::extents::Extents;
 //!
 //! let mut mapped = Extents::from(0..100);
 //! assert_eq!(mapped.remove(20..40), 20);

@@ -59,7 +59,7 @@ pub struct InFlight(
 /// 2011, approach three).
 ///
 /// ```
-/// use extents::{CommandLimits, DiscardQueue, Order, Short};
+/// use ssd::extents::{CommandLimits, DiscardQueue, Order, Short};
 ///
 /// let limits = CommandLimits { ranges: 2, blocks: 100, at_least: 4 };
 /// let mut queue = DiscardQueue::new(limits, Order::Longest, Short::Wait);
@@ -71,7 +71,7 @@ pub struct InFlight(
 /// assert!(queue.allocate(100..101).is_err());
 /// queue.complete(command.id);
 /// assert_eq!(queue.allocate(100..101)?, 0);
-/// # Ok::<(), extents::InFlight>(())
+/// # Ok::<(), ssd::extents::InFlight>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct DiscardQueue {

@@ -43,7 +43,7 @@ impl Change {
 /// every operation takes it as such.
 ///
 /// ```
-/// use extents::BlockSet;
+/// use ssd::extents::BlockSet;
 ///
 /// let mut free = BlockSet::from(0..1 << 32);
 /// free.remove(100..200);

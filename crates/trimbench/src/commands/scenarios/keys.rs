@@ -27,7 +27,11 @@ pub(super) fn list(pattern: Option<&str>) -> Result<String, Error> {
         false => all.iter().filter(|row| row.has(pattern)).collect(),
     };
     if found.is_empty() {
-        let names = all.iter().flat_map(|row| [&*row.path, row.command]);
+        // A path's last part is what people remember.
+        let last = |row: &Row| row.path.rfind('.').map_or(0, |dot| dot + 1);
+        let names = all
+            .iter()
+            .flat_map(|row| [&*row.path, &row.path[last(row)..], row.command]);
         let near = hint(&nearest(pattern, names));
         return Err(Error::Usage(format!(
             "no key has '{pattern}' in its name or meaning{near}"
