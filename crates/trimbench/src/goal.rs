@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use bench::scenario::values::positive_duration;
+use record::units::values::positive_duration;
 use clap::Args;
 use pace::{Goal, Refusal, Work};
 use record::units::{duration_exact, names, percent_exact};

@@ -41,7 +41,6 @@ pub use error::ScenarioError;
 pub use load::deleter::{AskedDeletion, How};
 pub use overlay::{Idle, Options};
 pub use parts::{Actor, Foreground, General, Judging, Phases};
-pub use record::units::values;
 pub use shipped::{Shipped, all, by_name};
 pub use words::{ActorOp, Counters};
 

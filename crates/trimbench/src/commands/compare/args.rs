@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use bench::scenario::values::{low, truth};
+use record::units::values::{low, truth};
 use clap::{Args, ValueEnum};
 use judge::compare::condition::{ChangeCondition, ChangeConditionError};
 use record::section;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use bench::scenario::values::{size, text};
+use record::units::values::{size, text};
 use clap::Args;
 use record::section;
 

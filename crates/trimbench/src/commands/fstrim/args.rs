@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use bench::scenario::values::{byte_rate, path, truth};
+use record::units::values::{byte_rate, path, truth};
 use clap::{ArgGroup, Args};
 use reclaim::lease::{LeaseError, Place};
 use record::section;

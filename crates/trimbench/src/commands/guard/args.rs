@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bench::scenario::values::{path, positive_duration, truth};
+use record::units::values::{path, positive_duration, truth};
 use clap::{Args, Subcommand};
 use reclaim::guard::Hours;
 use record::section;

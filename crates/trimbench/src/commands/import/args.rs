@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bench::scenario::values::positive_duration;
+use record::units::values::positive_duration;
 use clap::Args;
 use formats::Moment;
 use judge::verdict::condition::Condition;

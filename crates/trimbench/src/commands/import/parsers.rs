@@ -1,6 +1,6 @@
 //! How values of `import` are read.
 
-use bench::scenario::values::duration;
+use record::units::values::duration;
 
 use formats::Moment;
 

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use ::lab::Fs;
-use bench::scenario::values::{number, path, positive_duration, size, text, truth};
+use record::units::values::{number, path, positive_duration, size, text, truth};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use record::section;

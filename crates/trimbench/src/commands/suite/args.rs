@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use bench::scenario::values::{path, size, whole};
+use record::units::values::{path, size, whole};
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use experiments::suite::Step;
 use record::section;

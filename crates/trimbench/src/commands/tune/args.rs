@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bench::scenario::values::{path, positive_duration, size, whole};
+use record::units::values::{path, positive_duration, size, whole};
 use clap::{Args, ValueEnum};
 use experiments::tune::{Policy, Request};
 use record::section;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bench::scenario::values::{positive_duration, size, truth, whole};
+use record::units::values::{positive_duration, size, truth, whole};
 use clap::Args;
 use record::section;
 

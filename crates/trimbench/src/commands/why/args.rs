@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bench::scenario::values::path;
+use record::units::values::path;
 use clap::Args;
 use diagnose::why::recorder::server::DIRECTORY;
 
