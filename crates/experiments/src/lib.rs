@@ -2,7 +2,8 @@
 //! came of it.
 //!
 //! [`tune`] tries settings of discard on a mounted file system. [`suite`] makes file systems in
-//! several ways and takes each through the same steps. Both have turns, [`Spread`] and [`Error`].
+//! several ways and takes each through the same steps. Both have turns, [`Spread`] and [`Error`]. [`verify`] writes
+//! data that describe themselves beside discards, and finds the fault that explains the damage.
 #![forbid(unsafe_code)]
 
 mod error;

@@ -3,7 +3,8 @@
 //! Everything that measures (a native run, a run in virtual time, an imported
 //! log) becomes one [`RunRecord`]; everything that judges, draws or compares
 //! reads only that. This crate makes no system call and has no clock: it
-//! reads and writes any `Read` or `Write` it is given.
+//! reads and writes any `Read` or `Write` it is given. [`units`] are the sizes,
+//! times and names of its figures, as people write them and as they are shown.
 //!
 //! On disk it is one [`Line`] per line; in memory it is a [`RunRecord`], whose
 //! intervals are columns so that an eight-hour run stays small. Eight hours at

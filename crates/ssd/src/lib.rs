@@ -9,6 +9,8 @@
 //!   with a time. Tests try it beside readers in virtual time with
 //!   `testkit::harness`.
 //!
+//! [`extents`] are the ranges that a drive, a file system and a deleter count in.
+//!
 //! It is pure: no system call, no clock, no thread, and the same seed gives
 //! the same result.
 
