@@ -3,9 +3,9 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use record::units::values::positive_duration;
 use clap::Args;
 use pace::{Goal, Refusal, Work};
+use record::units::values::positive_duration;
 use record::units::{duration_exact, names, percent_exact};
 use ssd::Card;
 

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use record::units::values::{low, truth};
 use clap::{Args, ValueEnum};
 use judge::compare::condition::{ChangeCondition, ChangeConditionError};
 use record::section;
+use record::units::values::{low, truth};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use record::units::values::{size, text};
 use clap::Args;
 use record::section;
+use record::units::values::{size, text};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use record::units::values::{byte_rate, path, truth};
 use clap::{ArgGroup, Args};
 use reclaim::lease::{LeaseError, Place};
 use record::section;
 use record::units::settings::Section;
+use record::units::values::{byte_rate, path, truth};
 
 use crate::goal::{GOALS, GoalArgs};
 

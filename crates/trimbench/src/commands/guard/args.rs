@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use record::units::values::{path, positive_duration, truth};
 use clap::{Args, Subcommand};
 use reclaim::guard::Hours;
 use record::section;
+use record::units::values::{path, positive_duration, truth};
 
 use crate::goal::{GoalArgs, share};
 

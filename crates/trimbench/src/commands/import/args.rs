@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use record::units::values::positive_duration;
 use clap::Args;
 use formats::Moment;
 use judge::verdict::condition::Condition;
 use record::section;
+use record::units::values::positive_duration;
 
 use super::parsers::{at, members};
 use crate::commands::run::parsers::condition;

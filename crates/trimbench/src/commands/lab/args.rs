@@ -6,10 +6,10 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use ::lab::Fs;
-use record::units::values::{number, path, positive_duration, size, text, truth};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use record::section;
+use record::units::values::{number, path, positive_duration, size, text, truth};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use record::units::values::{duration, size, truth};
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{ArgAction, Args, ValueEnum};
 use pace::Policy;
 use record::section;
 use record::units::settings::Section;
+use record::units::values::{duration, size, truth};
 
 use crate::goal::{GOALS, GoalArgs};
 

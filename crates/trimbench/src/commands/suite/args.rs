@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use record::units::values::{path, size, whole};
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use experiments::suite::Step;
 use record::section;
+use record::units::values::{path, size, whole};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use record::units::values::{path, positive_duration, size, whole};
 use clap::{Args, ValueEnum};
 use experiments::tune::{Policy, Request};
 use record::section;
+use record::units::values::{path, positive_duration, size, whole};
 
 use crate::commands::fit::args::sizes;
 use crate::goal::share;

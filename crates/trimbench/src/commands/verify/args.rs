@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use record::units::values::{positive_duration, size, truth, whole};
 use clap::Args;
 use record::section;
+use record::units::values::{positive_duration, size, truth, whole};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -4,9 +4,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use record::units::values::path;
 use clap::Args;
 use diagnose::why::recorder::server::DIRECTORY;
+use record::units::values::path;
 
 use record::section;
 
