@@ -330,13 +330,14 @@ impl Sizes {
             let latest = (PROBED * limit).max(now);
             // A drive whose small discards are long gains nothing by small steps.
             let is_brief = cost.least_of_smallest(1.0) < brief;
-            let loss = match piece <= self.whole && is_brief {
-                true => GROWING,
-                false => PIECE_LOSS,
-            };
-            let bearable = (loss / phi.max(Share(0.5)))
-                .max(2.4 * now + Seconds(0.002))
-                .min(latest);
+            let has_slope = |fit: Fit| fit.line.per_byte > SecondsPerByte::ZERO;
+            let is_whole = !cut && cost.fit().is_some_and(has_slope);
+            let phi = phi.max(Share(0.5));
+            let bearable = match piece <= self.whole && is_brief && !is_whole {
+                true => GROWING / phi,
+                false => (PIECE_LOSS / phi).max(2.4 * now + Seconds(0.002)),
+            }
+            .min(latest);
             let costs = |bytes: Bytes| {
                 let each = bytes.min(self.whole);
                 cost.predict(each).unwrap_or(Seconds::INFINITE) * (bytes / each)
