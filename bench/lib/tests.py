@@ -6,6 +6,7 @@ import unittest
 
 from .fio import latencies, steps
 from .numbers import Step, losses, merged, percentile, spread, table, turns, windows
+from .page import FIELDS, command, context, page
 from .places import figure, size_of
 
 
@@ -57,6 +58,20 @@ class Tests(unittest.TestCase):
         self.assertEqual([size_of("1.5G"), size_of("64k"), size_of("7")], [3 << 29, 65536, 7])
         self.assertAlmostEqual(figure("crucial-t500-2tb", "discard", "a"), 976e-6)
         self.assertEqual(figure("crucial-t500-2tb", "read", "no-such-figure", 5), 5)
+
+    def test_a_page_says_how_its_figures_were_measured_and_keeps_its_notes(self):
+        heads = [dict.fromkeys(FIELDS, "same") | {"Command": f"`bench/x --only {case}`"} for case in "ab"]
+        rows = [{"case": "a", "s": 1, "goal_held": True}, {"case": "a", "s": 3, "goal_held": False}, {"case": "b", "s": 2, "goal_held": None}]
+        text = page("How fast is it?\n\nA clock runs,\nthen stops.\n\nGoal: a second.\n", heads, rows, {"": "case", "s": ("s", 0)}, "old\n\n## Notes\n\nMine.\n")
+        self.assertTrue(text.startswith("# How fast is it?\n\nA clock runs, then stops.\n\n- Command: `bench/x --only a`; `bench/x --only b`\n"), text)
+        for expected in (*(f"\n- {field}: " for field in FIELDS), "\n- Date: same\n", "- Runs: 1 to 2 of each row", "- Goal: a second. **Held in 1 of 2 runs.**",
+                         "| a | 2 (1 to 3) | 1 of 2 |\n| b | 2 |  |\n\n## Notes\n\nMine.\n"):
+            self.assertIn(expected, text)
+        self.assertIn("- Goal: none; these figures describe.\n", page("Title", heads, rows[2:], {"": "case"}))
+
+    def test_a_page_names_no_folder_of_this_machine(self):
+        options = {"only": ["t500/*"], "repeats": 3, "json": "/tmp/x", "write": True, "path": "/usr", "size": "2G", "all": True}
+        self.assertEqual(command("x", options, {"repeats": 3}.get), "bench/x --only 't500/*' --path DIR --size 2G --all")
 
     def test_every_bench_has_a_help(self):
         for bench in pathlib.Path(__file__).parents[1].iterdir():
