@@ -1,12 +1,15 @@
 """Tests of what computes: `python3 -m unittest lib.tests` in bench/."""
 
+import json
 import pathlib
 import subprocess
+import tempfile
 import unittest
 
 from .fio import latencies, steps
+from .judge import Run
 from .numbers import Step, losses, merged, percentile, spread, table, turns, windows
-from .page import FIELDS, command, context, page
+from .page import FIELDS, command, page
 from .places import figure, size_of
 
 
@@ -58,6 +61,20 @@ class Tests(unittest.TestCase):
         self.assertEqual([size_of("1.5G"), size_of("64k"), size_of("7")], [3 << 29, 65536, 7])
         self.assertAlmostEqual(figure("crucial-t500-2tb", "discard", "a"), 976e-6)
         self.assertEqual(figure("crucial-t500-2tb", "read", "no-such-figure", 5), 5)
+
+    def test_a_loss_is_measured_against_the_rate_before_and_after(self):
+        device = lambda size: {"discards": size, "discard_bytes": size, "discard_ms": 0}
+        steps = [(100, 0)] * 60 + [(45, 1)] * 20 + [(80, 0)] * 40
+        lines = [{"line": "head", "devices": [{"leaf": True}], "started_unix_s": 0}, {"line": "phase", "name": "baseline", "at_s": 0.0},
+                 {"line": "event", "kind": "deletion-began", "at_s": 3.0}]
+        lines += [{"line": "interval", "at_s": i * 0.05, "seconds": 0.05, "devices": [device(size)], "actors": [{"ops": ops}]} for i, (ops, size) in enumerate(steps)]
+        with tempfile.TemporaryDirectory() as home:
+            record = pathlib.Path(home) / "run.jsonl"
+            record.write_text("\n".join(map(json.dumps, lines)))
+            run = Run(record)
+        self.assertAlmostEqual(run.base, 90 / 0.05)
+        self.assertAlmostEqual(run.drift, -0.2)
+        self.assertAlmostEqual(run.mean, 0.5, delta=0.06)
 
     def test_a_page_says_how_its_figures_were_measured_and_keeps_its_notes(self):
         heads = [dict.fromkeys(FIELDS, "same") | {"Command": f"`bench/x --only {case}`"} for case in "ab"]
