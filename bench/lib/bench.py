@@ -12,8 +12,8 @@ import sys
 import tempfile
 
 from .numbers import turns
-from .page import command, context, page, write
-from .programs import TRIMBENCH
+from .page import command, context, page
+from .programs import ROOT, TRIMBENCH
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -24,11 +24,11 @@ class Bench:
     The doc's first line is the page's title. A paragraph `Goal: …` says what a row's `goal_held` means.
 
     A case is a name, parts separated by `/`. `usual` are those that run without `--only`. Further keywords are
-    options of the bench alone: a default, or a default and its help. Everything lies in `bench.home`, which goes away.
+    options of the bench alone, each a default and its help. `picture` makes an SVG of the rows. Everything lies in `bench.home`, which goes away.
     """
 
-    def __init__(self, doc, cases, columns, usual=None, repeats=3, versions=(), **more):
-        self.doc, self.columns, self.versions, self.rows, self.heads = doc, columns, versions, [], []
+    def __init__(self, doc, cases, columns, usual=None, repeats=3, versions=(), picture=None, **more):
+        self.doc, self.columns, self.versions, self.picture, self.rows, self.heads = doc, columns, versions, picture, [], []
         self.name = os.path.basename(sys.argv[0])
         parser = argparse.ArgumentParser(
             prog=f"bench/{self.name}", description=doc, formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -39,13 +39,9 @@ class Bench:
         parser.add_argument("--from", nargs="+", metavar="FILE", dest="earlier", help="measure nothing: the page of these files of --json")
         parser.add_argument("--write", action="store_true", help=f"write the page to docs/figures/{self.name}.md")
         parser.add_argument("--keep", metavar="DIR", help="keep records and logs in DIR")
-        for name, default in more.items():
-            default, text = default if isinstance(default, tuple) else (default, "")
-            how = {"action": "store_true"} if default is False else {"type": type(default), "default": default}
-            if isinstance(default, list):
-                how = {"nargs": "+", "type": type(default[0]), "default": default}
-            text = f"{text}; default: %(default)s".lstrip("; ") if "default" in how and default != "" else text
-            parser.add_argument(f"--{name}", help=text, **how)
+        for name, (default, text) in more.items():
+            how = {"nargs": "+", "type": type(default[0])} if isinstance(default, list) else {"type": type(default)}
+            parser.add_argument(f"--{name}", help=text if default == "" else f"{text}; default: %(default)s", default=default, **how)
         self.options = parser.parse_args()
         self.command = command(self.name, vars(self.options), parser.get_default)
         if self.options.earlier:
@@ -102,10 +98,14 @@ class Bench:
 
     def publish(self):
         """Prints the page and, with --write, makes it the file in docs/figures."""
-        of = self.doc, self.heads, self.rows, self.columns
-        print(page(*of), flush=True)
+        file = ROOT / f"docs/figures/{self.name}.md"
+        text = page(self.doc, self.heads, self.rows, self.columns, file.read_text() if file.exists() else "", f"{self.name}.svg" if self.picture else "")
+        print(text, flush=True)
         if self.options.write:
-            self.say(f"written: {write(self.name, *of)}")
+            file.write_text(text)
+            if self.picture:
+                file.with_suffix(".svg").write_text(self.picture(self.rows))
+            self.say(f"{file} is written. Its notes stay: read them again, and FIGURES.md")
 
     def say(self, text):
         print(f"  {text}", file=sys.stderr, flush=True)

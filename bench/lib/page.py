@@ -9,7 +9,7 @@ import shlex
 import textwrap
 
 from .numbers import groups, table
-from .programs import ROOT, TRIMBENCH, Failed, call, trimbench
+from .programs import TRIMBENCH, Failed, call, trimbench
 
 # What each page says about its figures, in this order, as `- Name: …`.
 FIELDS = ("Command", "Commit", "Date", "Machine", "Kernel", "Runs", "Goal")
@@ -20,9 +20,9 @@ def command(name, options, default):
     """The command, without what changes no figure: where files lie, and how the page was asked for."""
     words = [f"bench/{name}"]
     for key, value in options.items():
-        if key not in ("json", "earlier", "write", "keep", "svg") and value != default(key):
+        if key not in ("json", "earlier", "write", "keep") and value != default(key):
             value = "DIR" if isinstance(value, str) and os.path.isdir(value) else value
-            words += [f"--{key}", *map(str, value if isinstance(value, list) else [] if value is True else [value])]
+            words += [f"--{key}", *map(str, value if isinstance(value, list) else [value])]
     return shlex.join(words)
 
 
@@ -45,32 +45,21 @@ def context(command, path, versions):
         "Kernel": f"Linux {platform.release()}"}
 
 
-def page(doc, heads, rows, columns, old=""):
+def page(doc, heads, rows, columns, old="", picture=""):
     """The page; what an older one has below `## Notes` stays."""
-    title, *text = [re.sub(r"\s+", " ", part).strip() if not part.startswith(" ") else part for part in doc.strip().split("\n\n")]
-    goal = next((part.removeprefix("Goal: ") for part in text if part.startswith("Goal: ")), "none; these figures describe.")
-    held = [row["goal_held"] for row in rows if row.get("goal_held") is not None]
-    if held:
+    title, *text = (" ".join(part.split()) for part in doc.strip().split("\n\n"))
+    goal = text.pop().removeprefix("Goal: ") if text and text[-1].startswith("Goal: ") else "none; these figures describe."
+    if held := _held(rows):
         columns = columns | {"runs that held the goal": _held}
-        goal += f" **Held in {sum(held)} of {len(held)} runs.**"
-    runs = sorted({len(group) for group in groups(rows, columns)} or {0})
-    head = {"Runs": f"{' to '.join(map(str, dict.fromkeys((runs[0], runs[-1]))))} of each row. A cell shows the median (least to most)", "Goal": goal}
-    for field in FIELDS[:-2]:
-        head[field] = "; ".join(dict.fromkeys(one[field] for one in heads))
-    wrap = lambda part, more="": part if part.startswith(" ") else textwrap.fill(part, 100, subsequent_indent=more, break_long_words=False, break_on_hyphens=False)
-    parts = [f"# {title}", *(wrap(part) for part in text if not part.startswith("Goal: ")),
-             "\n".join(wrap(f"- {field}: {head[field]}", "  ") for field in FIELDS), table(rows, columns)]
+        goal += f" **Held in {held} runs.**"
+    runs = sorted(len(group) for group in groups(rows, columns))
+    head = {field: "; ".join(dict.fromkeys(one[field] for one in heads)) for field in FIELDS[:-2]}
+    head |= {"Runs": f"{runs[0]}{f' to {runs[-1]}' if runs[-1] > runs[0] else ''} of each row. A cell shows the median (least to most)", "Goal": goal}
+    wrap = lambda part, more="": textwrap.fill(part, 100, subsequent_indent=more, break_long_words=False, break_on_hyphens=False)
+    parts = [f"# {title}", *map(wrap, text), *([f"![{title}]({picture})"] if picture else []), "\n".join(wrap(f"- {field}: {head[field]}", "  ") for field in FIELDS), table(rows, columns)]
     return "\n\n".join(parts) + "\n" + (NOTES + old.split(NOTES, 1)[1] if NOTES in old else "")
 
 
-def write(name, *of):
-    """Writes docs/figures/NAME.md."""
-    file = ROOT / "docs/figures" / f"{name}.md"
-    file.parent.mkdir(exist_ok=True)
-    file.write_text(page(*of, file.read_text() if file.exists() else ""))
-    return file
-
-
-def _held(group):
-    held = [row["goal_held"] for row in group if row.get("goal_held") is not None]
+def _held(rows):
+    held = [row["goal_held"] for row in rows if row.get("goal_held") is not None]
     return f"{sum(held)} of {len(held)}" if held else ""

@@ -84,11 +84,13 @@ class Tests(unittest.TestCase):
         for expected in (*(f"\n- {field}: " for field in FIELDS), "\n- Date: same\n", "- Runs: 1 to 2 of each row", "- Goal: a second. **Held in 1 of 2 runs.**",
                          "| a | 2 (1 to 3) | 1 of 2 |\n| b | 2 |  |\n\n## Notes\n\nMine.\n"):
             self.assertIn(expected, text)
-        self.assertIn("- Goal: none; these figures describe.\n", page("Title", heads, rows[2:], {"": "case"}))
+        text = page("Title", heads, rows[2:], {"": "case"}, picture="x.svg")
+        self.assertIn("- Goal: none; these figures describe.\n", text)
+        self.assertTrue(text.startswith("# Title\n\n![Title](x.svg)\n\n"), text)
 
     def test_a_page_names_no_folder_of_this_machine(self):
-        options = {"only": ["t500/*"], "repeats": 3, "json": "/tmp/x", "write": True, "path": "/usr", "size": "2G", "all": True}
-        self.assertEqual(command("x", options, {"repeats": 3}.get), "bench/x --only 't500/*' --path DIR --size 2G --all")
+        options = {"only": ["t500/*"], "repeats": 3, "json": "/tmp/x", "write": True, "path": "/usr", "size": "2G"}
+        self.assertEqual(command("x", options, {"repeats": 3}.get), "bench/x --only 't500/*' --path DIR --size 2G")
 
     def test_every_bench_has_a_help(self):
         for bench in pathlib.Path(__file__).parents[1].iterdir():
