@@ -7,7 +7,7 @@ import tempfile
 import unittest
 
 from .fio import latencies, steps
-from .judge import Run
+from .judge import COLUMNS, Run, rows
 from .numbers import Step, losses, merged, percentile, spread, table, turns, windows
 from .page import FIELDS, command, page
 from .places import figure, size_of
@@ -75,6 +75,19 @@ class Tests(unittest.TestCase):
         self.assertAlmostEqual(run.base, 90 / 0.05)
         self.assertAlmostEqual(run.drift, -0.2)
         self.assertAlmostEqual(run.mean, 0.5, delta=0.06)
+
+    def test_a_goal_is_held_if_the_mean_and_the_worst_window_are(self):
+        def run(mean, worst, lost=0.5):
+            run = Run.__new__(Run)
+            run.__dict__ |= {"lost": lost, "time": 5.0, "service": 0.01, "mean": mean, "during": [], "base": 1, "held": 0, "discards": 1, "drift": 0, "stood": 0}
+            run.losses, run.held_window = (lambda length: [worst]), (lambda length: 0)
+            return run
+
+        runs = [("plain", run(0.9, 0.9)), ("none", run(0, 0.05)), ("10", run(0.11, 0.14)), ("10", run(0.13, 0.14)), ("10", run(0.1, 0.16))]
+        found = rows("cell", runs)
+        self.assertEqual([row.get("goal_held") for row in found], [None, None, True, False, False])
+        self.assertEqual([row.get("missed") for row in found[2:]], [[], ["mean"], ["window"]])
+        self.assertIn("| 10 % |", table(found, COLUMNS))
 
     def test_a_page_says_how_its_figures_were_measured_and_keeps_its_notes(self):
         heads = [dict.fromkeys(FIELDS, "same") | {"Command": f"`bench/x --only {case}`"} for case in "ab"]
