@@ -1,5 +1,7 @@
 """Tests of what computes: `python3 -m unittest lib.tests` in bench/."""
 
+import contextlib
+import io
 import json
 import pathlib
 import subprocess
@@ -7,7 +9,7 @@ import tempfile
 import unittest
 
 from .fio import latencies, steps
-from .judge import COLUMNS, Run, rows
+from .judge import COLUMNS, Machine, Run, rows
 from .numbers import Step, losses, merged, percentile, spread, table, turns, windows
 from .page import FIELDS, command, page
 from .places import figure, size_of
@@ -88,6 +90,20 @@ class Tests(unittest.TestCase):
         self.assertEqual([row.get("goal_held") for row in found], [None, None, True, False, False])
         self.assertEqual([row.get("missed") for row in found[2:]], [[], ["mean"], ["window"]])
         self.assertIn("| 10 % |", table(found, COLUMNS))
+
+    def test_the_least_disturbed_run_is_kept(self):
+        def attempts(*drifts):
+            left = iter(drifts)
+            def measure():
+                run = Run.__new__(Run)
+                run.drift, run.overlaps = next(left), lambda since, to: False
+                return run
+            machine = Machine.__new__(Machine)
+            machine.stood = []
+            with contextlib.redirect_stderr(io.StringIO()):
+                return machine.undisturbed(measure).drift
+
+        self.assertEqual([attempts(0.3, -0.1), attempts(0.3, -0.2, 0.4, 0.5)], [-0.1, -0.2])
 
     def test_a_page_says_how_its_figures_were_measured_and_keeps_its_notes(self):
         heads = [dict.fromkeys(FIELDS, "same") | {"Command": f"`bench/x --only {case}`"} for case in "ab"]
