@@ -34,12 +34,13 @@ dist-check: ## Build what users install in two folders, and compare byte by byte
 	scripts/setup dist
 	scripts/dist-check $(if $(DIST_ONLY),--only $(DIST_ONLY))
 
-check: lint doc ## Format, lints, documentation, floors, prose, licences and advisories of the dependencies
+check: lint doc ## Format, lints, documentation, floors, prose, figures, licences and advisories of the dependencies
 
 lint:
 	$(CARGO) fmt --all --check
 	scripts/floors
 	scripts/prose
+	scripts/figures
 	scripts/licences
 	scripts/advisories
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
@@ -88,11 +89,10 @@ bench-names: ## A million small files removed by `trimbench rm -r` beside `rm -r
 	$(CARGO) build --release --locked -p trimbench
 	bench/small --only '*/spread' '*/flat' $(BENCH_NAMES)
 
-bench-small: ## Trees of small files removed by `trimbench rm -r` beside `rm -r` on eight file systems, idle; and what fio loses meanwhile on simulated drives, at 10 and 30 % (an hour; BENCH_SMALL='--repeats 1': a fifth)
+bench-small: ## Trees of small files removed by `trimbench rm -r` beside `rm -r` on eight file systems, idle (an hour; BENCH_SMALL='--repeats 1': a fifth)
 	scripts/setup test
 	$(CARGO) build --release --locked -p trimbench
-	-bench/small $(BENCH_SMALL)
-	bench/small-load $(BENCH_SMALL)
+	bench/small $(BENCH_SMALL)
 
 bench-db: ## What PostgreSQL loses while 8 GiB are deleted beside it on PATH_TO_TEST: rm, a chunk and a pause, `trimbench rm`; checkpoints off and on (half an hour; needs PostgreSQL, root)
 	$(CARGO) build --release --locked -p trimbench

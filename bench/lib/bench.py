@@ -1,53 +1,55 @@
-"""The frame of a bench: its arguments, its cases in turns, its rows as JSON, and its table."""
+"""The frame of a bench: its arguments, its cases in turns, its rows as JSON, and its page."""
 
 import argparse
 import contextlib
-import datetime
 import fnmatch
 import json
 import os
 import pathlib
-import platform
-import re
 import shutil
 import signal
 import sys
 import tempfile
 
-from .numbers import table, turns
-from .programs import TRIMBENCH, call, trimbench
+from .numbers import turns
+from .page import command, context, page
+from .programs import ROOT, TRIMBENCH
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Bench:
-    """`with Bench(…) as bench:` runs the cases that the arguments choose, and prints the table at the end.
+    """`with Bench(…) as bench:` runs the cases that the arguments choose, and prints its page at the end.
+
+    The doc's first line is the page's title. A paragraph `Goal: …` says what a row's `goal_held` means.
 
     A case is a name, parts separated by `/`. `usual` are those that run without `--only`. Further keywords are
-    options of the bench alone: a default, or a default and its help. Everything lies in `bench.home`, which goes away.
+    options of the bench alone, each a default and its help. `picture` makes an SVG of the rows. Everything lies in `bench.home`, which goes away.
     """
 
-    def __init__(self, doc, cases, columns, usual=None, repeats=3, versions=(), **more):
-        self.columns, self.versions, self.rows = columns, versions, []
+    def __init__(self, doc, cases, columns, usual=None, repeats=3, versions=(), picture=None, **more):
+        self.doc, self.columns, self.versions, self.picture, self.rows, self.heads = doc, columns, versions, picture, [], []
+        self.name = os.path.basename(sys.argv[0])
         parser = argparse.ArgumentParser(
-            prog=f"bench/{os.path.basename(sys.argv[0])}", description=doc, formatter_class=argparse.RawDescriptionHelpFormatter,
+            prog=f"bench/{self.name}", description=doc, formatter_class=argparse.RawDescriptionHelpFormatter,
             epilog=f"The variable TRIMBENCH names another binary than target/release/trimbench. Needs root.\n\ncases: {'  '.join(cases)}")
         parser.add_argument("--only", nargs="+", metavar="CASE", help="these cases, e.g. 't500/*'; '*': all")
         parser.add_argument("--repeats", type=int, default=repeats, help="of each case; default: %(default)s")
         parser.add_argument("--json", metavar="FILE", help="write each run's figures to FILE")
-        parser.add_argument("--from", nargs="+", metavar="FILE", dest="earlier", help="measure nothing: the table of these files of --json")
+        parser.add_argument("--from", nargs="+", metavar="FILE", dest="earlier", help="measure nothing: the page of these files of --json")
+        parser.add_argument("--write", action="store_true", help=f"write the page to docs/figures/{self.name}.md")
         parser.add_argument("--keep", metavar="DIR", help="keep records and logs in DIR")
-        for name, default in more.items():
-            default, text = default if isinstance(default, tuple) else (default, "")
-            how = {"action": "store_true"} if default is False else {"type": type(default), "default": default}
-            if isinstance(default, list):
-                how = {"nargs": "+", "type": type(default[0]), "default": default}
-            text = f"{text}; default: %(default)s".lstrip("; ") if "default" in how and default != "" else text
-            parser.add_argument(f"--{name}", help=text, **how)
+        for name, (default, text) in more.items():
+            how = {"nargs": "+", "type": type(default[0])} if isinstance(default, list) else {"type": type(default)}
+            parser.add_argument(f"--{name}", help=text if default == "" else f"{text}; default: %(default)s", default=default, **how)
         self.options = parser.parse_args()
+        self.command = command(self.name, vars(self.options), parser.get_default)
         if self.options.earlier:
-            rows = [row for file in self.options.earlier for row in json.loads(pathlib.Path(file).read_text())]
-            print(table(rows, columns))
+            for file in self.options.earlier:
+                found = json.loads(pathlib.Path(file).read_text())
+                self.heads.append(found["head"])
+                self.rows += found["rows"]
+            self.publish()
             sys.exit()
         self.cases = cases if usual is None else usual
         if self.options.only:
@@ -68,7 +70,7 @@ class Bench:
         self.stack.callback(shutil.rmtree, self.home, ignore_errors=True)
         self.notes = pathlib.Path(self.options.keep or self.home / "notes").resolve()
         self.notes.mkdir(parents=True, exist_ok=True)
-        self.machine = self.context()
+        self.heads = [context(self.command, getattr(self.options, "path", "") or self.home, self.versions)]
         os.environ["TRIMBENCH_LAB_DIR"] = f"{self.home}/lab"
         return self
 
@@ -76,7 +78,7 @@ class Bench:
         self.stack.close()
         if self.rows:
             self.save()
-            print(f"{self.machine}\n\n{table(self.rows, self.columns)}", flush=True)
+            self.publish()
 
     def turns(self, cases=None, where=""):
         """Each case in turns; by default those that the arguments choose."""
@@ -92,7 +94,18 @@ class Bench:
 
     def save(self):
         if self.options.json:
-            pathlib.Path(self.options.json).write_text(json.dumps(self.rows, indent=1))
+            pathlib.Path(self.options.json).write_text(json.dumps({"head": self.heads[0], "rows": self.rows}, indent=1))
+
+    def publish(self):
+        """Prints the page and, with --write, makes it the file in docs/figures."""
+        file = ROOT / f"docs/figures/{self.name}.md"
+        text = page(self.doc, self.heads, self.rows, self.columns, file.read_text() if file.exists() else "", f"{self.name}.svg" if self.picture else "")
+        print(text, flush=True)
+        if self.options.write:
+            file.write_text(text)
+            if self.picture:
+                file.with_suffix(".svg").write_text(self.picture(self.rows))
+            self.say(f"{file} is written. Its notes stay: read them again, and FIGURES.md")
 
     def say(self, text):
         print(f"  {text}", file=sys.stderr, flush=True)
@@ -100,16 +113,6 @@ class Bench:
     def note(self, name):
         """A new file for a record or a log."""
         return self.notes / f"{len(list(self.notes.iterdir())):03}-{name.replace('/', '-')}"
-
-    def context(self):
-        """The machine and the versions that a figure belongs to."""
-        model = re.search(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text())
-        path = getattr(self.options, "path", "") or self.home
-        versions = [trimbench("--version"), *(call(program, "--version") for program in self.versions)]
-        return ", ".join([
-            f"Linux {platform.release()}", f"{os.cpu_count()} × {model[1] if model else platform.machine()}",
-            " ".join(call("findmnt", "-no", "SOURCE,FSTYPE", "-T", path).split()),
-            *(version.splitlines()[0] for version in versions), datetime.date.today().isoformat()])
 
 
 def end(number, _):

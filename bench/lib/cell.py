@@ -38,7 +38,8 @@ class Cell:
     """`with Cell(bench, "t500/ext4/128M", times) as cell`: mounted, with what costs readers so many half seconds to delete."""
 
     def __init__(self, bench, name, times=1.0):
-        self.bench, self.name, self.mount = bench, name, bench.home / "cell"
+        self.bench, self.name = bench, name
+        self.mount = self.judge_at = bench.home / "cell"
         self.drive, self.fs, self.size = name.split("/")
         self.profile, large, small = DRIVES[self.drive]
         self.slower, extents_ = large if self.size == "128M" else small
@@ -93,11 +94,6 @@ class Cell:
             # forward, or rm would have half of its cost. Its cleaner takes several commits to begin.
             script += f"; for i in 1 2 3 4 5 6 7 8; do btrfs filesystem sync {self.mount}; sleep 0.2; done"
         return self.judged(case, script, *size)
-
-    # The judge's place and its readers.
-    @property
-    def judge_at(self):
-        return self.mount
 
     foreground = ("--depth", "8")
 

@@ -87,17 +87,22 @@ def turns(cases, repeats):
             yield turn, case
 
 
-def table(rows, columns):
-    """A Markdown table: one line for all rows that agree in the columns that are names of keys.
-
-    Other columns are a key with its digits (and a factor), of which the spread is shown, or a function of the rows.
-    """
+def groups(rows, columns):
+    """The rows of each line of a table: those that agree in the columns that are names of keys."""
     keys = [column for column in columns.values() if isinstance(column, str)]
-    groups = {}
+    found = {}
     for row in rows:
-        groups.setdefault(tuple(row.get(key) for key in keys), []).append(row)
+        found.setdefault(tuple(row.get(key) for key in keys), []).append(row)
+    return list(found.values())
+
+
+def table(rows, columns):
+    """A Markdown table, a line for each group.
+
+    Columns are a key, a key with its digits (and a factor), of which the spread is shown, or a function of the group.
+    """
     lines = [list(columns), ["---"] * len(columns)]
-    lines += [[_cell(column, group) for column in columns.values()] for group in groups.values()]
+    lines += [[_cell(column, group) for column in columns.values()] for group in groups(rows, columns)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines).replace("| --- ", "|---").replace("--- |", "---|")
 
 

@@ -23,7 +23,7 @@ const ESTIMABLE: usize = 8;
 const ASSUMED: f64 = 0.92;
 
 /// The autocorrelation is taken this many standard errors above its estimate, so that
-/// equal runs are rarely called different (measured: FIGURES.md).
+/// equal runs are rarely called different (measured: docs/figures/compare.md).
 const UNSURE: f64 = 1.5;
 
 /// More intervals than this are joined to this many: neighbours in a native record are

@@ -1,7 +1,7 @@
 //! How often the judge errs: made-up logs of a foreground with noise, whose truth is known.
 //!
 //! A short form by default; with `TRIMBENCH_SOAK` a thousand logs of each, and the table that
-//! FIGURES.md shows ("How often does the judge err?").
+//! docs/figures/judge.md shows.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 

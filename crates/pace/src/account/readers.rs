@@ -20,7 +20,7 @@ const STRETCH: Seconds = Seconds(0.05);
 const MEMORY: Seconds = Seconds(0.5);
 
 /// The error of a loss besides its chance, as a share: measured against independent readers
-/// (FIGURES.md).
+/// (docs/figures/claim.md).
 const FLOOR: f64 = 0.05;
 
 /// Neighbouring stretches resemble each other: their mean is less sure by this factor.

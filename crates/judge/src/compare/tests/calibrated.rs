@@ -1,7 +1,7 @@
 //! How often noise alone is called a difference, and how small a change is found.
 //!
 //! Pairs of runs are made up whose truth is known. `make test` tries a few of each
-//! kind, `make soak` a thousand, and prints the tables of FIGURES.md.
+//! kind, `make soak` a thousand, and prints the tables of docs/figures/compare.md.
 
 use super::make::{MADE, Made};
 use crate::JudgeOptions;
@@ -208,7 +208,7 @@ fn changes_that_matter_are_found() {
     }
 }
 
-/// By how much a rate must change to be found in nine of ten pairs, printed for FIGURES.md.
+/// By how much a rate must change to be found in nine of ten pairs, printed for docs/figures/compare.md.
 #[test]
 fn how_small_a_change_one_run_each_sees() {
     if !soak() {
