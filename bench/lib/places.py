@@ -55,7 +55,7 @@ class Drive:
 @contextlib.contextmanager
 def folder(path):
     """A folder that is removed at the end."""
-    with tempfile.TemporaryDirectory(prefix="trimbench-bench-", dir=path) as found:
+    with tempfile.TemporaryDirectory(prefix="trimbench-bench-", dir=pathlib.Path(path).resolve()) as found:
         pathlib.Path(found).chmod(0o755)
         yield pathlib.Path(found)
 

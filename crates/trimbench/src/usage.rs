@@ -5,6 +5,7 @@ use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 use clap::{Command, CommandFactory};
 
 use crate::cli::Cli;
+use crate::commands::scenarios::ending_in;
 
 /// The error with what was probably meant.
 pub(crate) fn explained(mut shown: Error) -> Error {
@@ -16,7 +17,8 @@ pub(crate) fn explained(mut shown: Error) -> Error {
     shown
 }
 
-/// Names the commands that have an option, in place of clap's advice to give it as a value.
+/// Names the keys and the commands that have an option, in place of clap's advice to give it as a
+/// value.
 fn name_owners(shown: &mut Error) {
     let Some(ContextValue::String(option)) = shown.get(ContextKind::InvalidArg).cloned() else {
         return;
@@ -25,18 +27,26 @@ fn name_owners(shown: &mut Error) {
         return;
     }
     shown.remove(ContextKind::Suggested);
+    let mut tips = Vec::new();
+    let keys = ending_in(option.trim_start_matches('-'));
+    if !keys.is_empty() {
+        shown.remove(ContextKind::SuggestedArg);
+        tips.push(format!("{option} is a key: {}", keys.join(", ")));
+    }
     let mut owners = Vec::new();
     owners_of(&option, &Cli::command(), "", &mut owners);
-    let (last, others) = match owners.split_last() {
-        Some(split) if shown.get(ContextKind::SuggestedArg).is_none() => split,
-        _ => return,
-    };
-    let text = match others.is_empty() {
-        true => format!("`trimbench {last}` has {option}"),
-        false => format!("{option} is an option of {} and {last}", others.join(", ")),
-    };
-    let tip = ContextValue::StyledStrs(vec![StyledStr::from(text)]);
-    shown.insert(ContextKind::Suggested, tip);
+    if let Some((last, others)) = owners.split_last()
+        && shown.get(ContextKind::SuggestedArg).is_none()
+    {
+        tips.push(match others.is_empty() {
+            true => format!("`trimbench {last}` has {option}"),
+            false => format!("{option} is an option of {} and {last}", others.join(", ")),
+        });
+    }
+    if !tips.is_empty() {
+        let tips = tips.into_iter().map(StyledStr::from).collect();
+        shown.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
+    }
 }
 
 /// Adds the commands that have an option, by the words that call them.

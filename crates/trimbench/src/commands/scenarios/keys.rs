@@ -58,6 +58,15 @@ pub(super) fn list(pattern: Option<&str>) -> Result<String, Error> {
     Ok(text)
 }
 
+/// The keys whose last part is `name`, as their commands take them.
+pub(crate) fn ending_in(name: &str) -> Vec<String> {
+    let rows = rows().into_iter();
+    let ends = |row: &Row| row.path.rsplit('.').next() == Some(name);
+    rows.filter(ends)
+        .map(|row| format!("`{} --set {}=…`", row.command, row.path))
+        .collect()
+}
+
 impl Row {
     fn new(command: &'static str, path: String, key: &Key) -> Row {
         let lines: Vec<&str> = key.about.lines().map(str::trim).collect();

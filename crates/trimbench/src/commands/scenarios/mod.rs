@@ -5,6 +5,8 @@ mod keys;
 
 use bench::scenario;
 
+pub(crate) use self::keys::ending_in;
+
 use crate::commands::scenarios::args::{ScenariosArgs, ScenariosCommand};
 use crate::console::Stream;
 use crate::exit::{Error, Exit};
