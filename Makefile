@@ -6,9 +6,20 @@ CARGO ?= cargo
 PATH_TO_TEST ?= .
 RUN_SIZE = $(shell df -Pk $(PATH_TO_TEST) | awk 'NR == 2 { k = int($$4 / 4); print (k < 8388608 ? k : 8388608) "k" }')
 RUN_OPTIONS ?= --size $(RUN_SIZE) --settle 20s --baseline 8s --recovery 8s
+# How `build` builds, and where `install` puts it. TARGET is Rust's name of another machine.
+LOCKED ?= --locked
+PROFILE ?= release
+TARGET ?=
+CRATES ?= -p trimbench -p trimbench-capi
+OBJCOPY ?= objcopy
+PREFIX ?= /usr/local
+LIBDIR ?= $(PREFIX)/lib
+ZSHDIR ?= $(PREFIX)/share/zsh/site-functions
+BUILT = target/$(if $(TARGET),$(TARGET)/)$(PROFILE)
+VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 
 .DEFAULT_GOAL := help
-.PHONY: help run build dist test-dist dist-check check lint doc test test-vm soak bench bench-extents bench-rm bench-names bench-small bench-db bench-claim lab man clean
+.PHONY: help run build install install-library release-check test-pure dist test-dist dist-check check lint doc test test-vm soak bench bench-extents bench-rm bench-names bench-small bench-db bench-claim lab man clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 13
@@ -19,10 +30,42 @@ run: ## Install what is missing, build, and test whether deleting stalls the cur
 	$(CARGO) build --release --locked -p trimbench
 	@$(CARGO) run --quiet --release --locked -p trimbench -- run $(RUN_OPTIONS) $(PATH_TO_TEST)
 
-build: ## Build the release binary, target/release/trimbench, and the library for C
-	$(CARGO) build --release --locked -p trimbench -p trimbench-capi
+build: ## Build the program and the library for C, into target/release
+	$(CARGO) build --profile $(PROFILE) $(LOCKED) $(if $(TARGET),--target $(TARGET)) $(CRATES)
 
-dist: ## Packages, static programs, checksums and an SBOM, into target/dist (docs/install.md)
+install: ## Install the program that `make build` built, its man pages (`make man`), units and data (DESTDIR, PREFIX)
+	install -D -m 755 $(BUILT)/trimbench $(DESTDIR)$(PREFIX)/bin/trimbench
+	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
+	for section in 1 5; do install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man$$section target/man/*.$$section; done
+	install -D -m 644 target/completions/trimbench.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/trimbench
+	install -D -m 644 target/completions/_trimbench $(DESTDIR)$(ZSHDIR)/_trimbench
+	install -D -m 644 target/completions/trimbench.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/trimbench.fish
+	for unit in crates/trimbench/systemd/*; do \
+		sed 's#=/usr/bin/#=$(PREFIX)/bin/#' "$$unit" | install -m 644 /dev/stdin "$(DESTDIR)$(PREFIX)/lib/systemd/system/$${unit##*/}"; done
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/trimbench/profiles crates/ssd/profiles/*
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/trimbench/scenarios crates/bench/scenarios/*
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/trimbench LICENSE-MIT LICENSE-APACHE README.md
+
+install-library: ## Install the library for C: header, shared and static library, pkg-config file, man page (LIBDIR)
+	install -D -m 755 $(BUILT)/libtrimbench_throttle.so $(DESTDIR)$(LIBDIR)/libtrimbench_throttle.so.1
+	ln -sf libtrimbench_throttle.so.1 $(DESTDIR)$(LIBDIR)/libtrimbench_throttle.so
+	@# Without the compiler's own form of the code beside the code: three quarters of its size.
+	$(OBJCOPY) --enable-deterministic-archives --strip-unneeded --remove-section=.llvmbc --remove-section=.llvmcmd \
+		$(BUILT)/libtrimbench_throttle.a $(BUILT)/stripped.a
+	install -D -m 644 $(BUILT)/stripped.a $(DESTDIR)$(LIBDIR)/libtrimbench_throttle.a
+	install -d $(DESTDIR)$(LIBDIR)/pkgconfig
+	sed 's#@VERSION@#$(VERSION)#; s#@LIBDIR@#$(LIBDIR)#; s#@PREFIX@#$(PREFIX)#' deploy/packages/trimbench-throttle.pc \
+		| install -m 644 /dev/stdin $(DESTDIR)$(LIBDIR)/pkgconfig/trimbench-throttle.pc
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include crates/capi/include/trimbench_throttle.h
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man3 crates/capi/man/trimbench_throttle.3
+
+test-pure: ## The tests that need no root, device, network or tool: what packages run
+	$(CARGO) test $(LOCKED) -p trimbench-record -p trimbench-judge -p trimbench-ssd -p trimbench-pace -p trimbench-formats
+
+release-check: ## What a release needs (CONTRIBUTING.md): versions agree, and source, packages and docs are complete
+	scripts/release-check
+
+dist: ## Source and vendor archives, packages, static programs, checksums and an SBOM, into target/dist (docs/install.md)
 	scripts/setup dist
 	scripts/dist
 
@@ -108,7 +151,7 @@ lab: ## Drives of `trimbench lab` beside the ones they stand for: stalls by queu
 	$(CARGO) bench --locked -p trimbench --bench lab
 
 man: ## Man pages and shell completions, from the argument definitions, into target/man and target/completions
-	$(CARGO) run --quiet --locked -p trimbench --example generate -- target
+	$(CARGO) run --quiet --profile $(PROFILE) $(LOCKED) -p trimbench --example generate -- target
 
 clean: ## Remove everything that was built
 	$(CARGO) clean

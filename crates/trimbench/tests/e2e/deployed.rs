@@ -5,9 +5,9 @@ use std::path::Path;
 
 use crate::common::run::{run, trimbench};
 
-/// The files of a folder below `deploy`, by name.
+/// The files of a folder, by name; the path begins at this crate.
 fn deployed(folder: &str) -> Vec<(String, String)> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../deploy/{folder}"));
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
     let files = fs::read_dir(folder).unwrap().map(|file| {
         let path = file.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
@@ -16,7 +16,7 @@ fn deployed(folder: &str) -> Vec<(String, String)> {
     files.collect()
 }
 
-/// The file of this name below a folder of `deploy`.
+/// The file of this name in a folder.
 fn one(folder: &str, name: &str) -> String {
     let all = deployed(folder);
     all.into_iter().find(|(file, _)| file == name).unwrap().1
@@ -44,7 +44,7 @@ fn knows(file: &str, words: &[String]) {
 #[test]
 fn the_commands_of_the_pods_are_known() {
     let mut commands = Vec::new();
-    for (file, text) in deployed("kubernetes") {
+    for (file, text) in deployed("../../deploy/kubernetes") {
         let arguments = text.lines().filter_map(|l| l.trim().strip_prefix("args: "));
         for words in arguments {
             // A list of YAML's in one line is one of JSON's.
@@ -79,7 +79,7 @@ fn the_pods_have_the_capabilities_of_the_units_and_no_more() {
         ("node.yaml", "guard", "trimbench-guard@.service"),
         ("fstrim.yaml", "fstrim", "trimbench-fstrim.service"),
     ] {
-        let text = one("kubernetes", manifest);
+        let text = one("../../deploy/kubernetes", manifest);
         let args = format!("args: [\"{command}\"");
         let mut pods = text.split("\n---\n");
         let pod = pods.find(|pod| pod.contains(&args)).unwrap();
