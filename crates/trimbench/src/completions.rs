@@ -1,5 +1,5 @@
-//! What a shell offers for the next word. The shell's script asks the program itself, so that it
-//! knows this machine's devices and mounts.
+//! Words that a shell offers next. The shell's script asks the program itself, so that it knows this
+//! machine's devices and mounts.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -114,7 +114,7 @@ fn devices() -> Vec<PathBuf> {
 mod tests {
     use super::*;
 
-    /// What is offered for an argument of the command at this path.
+    /// Returns the words that are offered for an argument of the command at this path.
     fn asked(path: &[&str], argument: &str, typed: &str) -> Vec<String> {
         let mut command = with_values(crate::cli::command());
         let mut at = &mut command;
