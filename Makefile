@@ -16,6 +16,7 @@ PREFIX ?= /usr/local
 LIBDIR ?= $(PREFIX)/lib
 ZSHDIR ?= $(PREFIX)/share/zsh/site-functions
 BUILT = target/$(if $(TARGET),$(TARGET)/)$(PROFILE)
+OLDEST_RUST = $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 
 .DEFAULT_GOAL := help
@@ -87,6 +88,8 @@ lint:
 	scripts/licences
 	scripts/advisories
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	@if rustup run $(OLDEST_RUST) rustc --version; then rustup run $(OLDEST_RUST) cargo check --workspace --locked; \
+		else echo 'SKIPPED: Rust $(OLDEST_RUST), the oldest that builds, is not here'; fi
 
 doc:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
