@@ -75,7 +75,7 @@ test-dist: ## Install, use, upgrade and remove what `make dist` built, in fresh 
 	scripts/setup dist
 	scripts/test-dist
 
-dist-check: ## Build what users install in two folders, and compare byte by byte (half an hour; DIST_ONLY='deb rpm sbom': a third)
+dist-check: ## Build what users install in two folders, and compare byte by byte (half an hour; DIST_ONLY='source sbom': seconds)
 	scripts/setup dist
 	scripts/dist-check $(if $(DIST_ONLY),--only $(DIST_ONLY))
 

@@ -94,3 +94,42 @@ fn the_pods_have_the_capabilities_of_the_units_and_no_more() {
         );
     }
 }
+
+#[test]
+fn the_manual_opens_with_three_examples_that_the_program_knows() {
+    let (_, text) = deployed("man")
+        .into_iter()
+        .find(|(file, _)| file == "examples.roff")
+        .unwrap();
+    let commands: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix(".B trimbench "))
+        .collect();
+    assert_eq!(commands.len(), 3, "{text}");
+    for command in commands {
+        let words = command.replace('\\', "");
+        let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
+        knows("examples.roff", &words);
+    }
+}
+
+#[test]
+fn a_shell_that_asks_for_a_profile_gets_its_name() {
+    let mut command = trimbench();
+    command
+        .envs([
+            ("TRIMBENCH_COMPLETE", "bash"),
+            ("_CLAP_COMPLETE_INDEX", "5"),
+        ])
+        .args([
+            "--",
+            "trimbench",
+            "lab",
+            "up",
+            "x",
+            "--profile",
+            "samsung-8",
+        ]);
+    let answered = run(command);
+    assert_eq!(answered.succeeds().stdout, "samsung-870-evo-2tb");
+}
