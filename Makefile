@@ -86,6 +86,7 @@ lint:
 	scripts/floors
 	scripts/prose
 	scripts/licences
+	scripts/release-check --only version data
 	scripts/advisories
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	@if rustup run $(OLDEST_RUST) rustc --version; then rustup run $(OLDEST_RUST) cargo check --workspace --locked; \
