@@ -112,6 +112,8 @@ fn devices() -> Vec<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     /// Returns the words that are offered for an argument of the command at this path.
@@ -150,13 +152,14 @@ mod tests {
 
     #[test]
     fn mounts_and_devices_are_those_of_this_machine() {
-        let points = mount_points();
-        for point in asked(&["fstrim"], "mounts", "/") {
-            assert!(points.contains(&point.into()));
-        }
-        for device in asked(&["blkdiscard"], "device", "/dev/") {
-            assert!(Path::new(&device).exists(), "{device}");
-        }
+        let listed = |paths: Vec<PathBuf>| -> BTreeSet<String> {
+            paths.iter().map(|p| p.display().to_string()).collect()
+        };
+        let offered = |path, argument| BTreeSet::from_iter(asked(path, argument, "/"));
+        assert_eq!(offered(&["fstrim"], "mounts"), listed(mount_points()));
+        assert_eq!(offered(&["guard", "stop"], "mount"), listed(mount_points()));
+        assert_eq!(offered(&["blkdiscard"], "device"), listed(devices()));
+        assert!(offered(&["watch"], "paths").is_superset(&listed(devices())));
     }
 
     #[test]
