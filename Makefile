@@ -20,7 +20,7 @@ OLDEST_RUST = $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 
 .DEFAULT_GOAL := help
-.PHONY: help run build install install-library release-check test-pure dist test-dist dist-check check lint doc test test-vm soak bench bench-extents bench-rm bench-names bench-small bench-db bench-claim lab man clean
+.PHONY: help run build dist test-dist dist-check check lint doc test test-vm soak bench bench-extents bench-rm bench-names bench-small bench-db bench-claim lab man clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 13
@@ -35,6 +35,7 @@ run: ## Install what is missing, build, and test whether deleting stalls the cur
 build: ## Build the program and the library for C, into target/release
 	$(CARGO) build --profile $(PROFILE) $(LOCKED) $(if $(TARGET),--target $(TARGET)) $(CRATES)
 
+.PHONY: install install-library test-pure release-check
 install: ## Install the program that `make build` built, its man pages (`make man`), units and data (DESTDIR, PREFIX)
 	install -D -m 755 $(BUILT)/trimbench $(DESTDIR)$(PREFIX)/bin/trimbench
 	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
