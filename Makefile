@@ -23,7 +23,7 @@ VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 .PHONY: help run build dist test-dist dist-check check lint doc test test-vm soak bench bench-extents bench-rm bench-names bench-small bench-db bench-claim lab man clean
 
 help: ## List the targets
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 13
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 17
 
 # Without the optimization of the whole program, which takes two thirds of a release build.
 run: ## Install what is missing, build, and test whether deleting stalls the current directory's disk (three minutes)
@@ -65,14 +65,14 @@ install-library: ## Install the library for C: header, shared and static library
 test-pure: ## The tests that need no root, device, network or tool: what packages run
 	$(CARGO) test $(LOCKED) -p trimbench-record -p trimbench-judge -p trimbench-ssd -p trimbench-pace -p trimbench-formats
 
-release-check: ## What a release needs (CONTRIBUTING.md): versions agree, and source, packages and docs are complete
+release-check: ## The checklist of CONTRIBUTING.md, "Releasing": versions, changelog, recipes, two builds compared, everything installed (an hour)
 	scripts/release-check
 
 dist: ## Source and vendor archives, packages, static programs, checksums and an SBOM, into target/dist (docs/install.md)
 	scripts/setup dist
 	scripts/dist
 
-test-dist: ## Install, use, upgrade and remove what `make dist` built, in fresh roots (root, three minutes)
+test-dist: ## Install, use, upgrade and remove what `make dist` built, in fresh roots; build the source in roots without a network (root, a quarter of an hour)
 	scripts/setup dist
 	scripts/test-dist
 
