@@ -26,7 +26,7 @@ help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 17
 
 # Without the optimization of the whole program, which takes two thirds of a release build.
-run: ## Install what is missing, build, and test whether deleting stalls the current directory's disk (three minutes)
+run: ## Install what is missing, build, and test whether deleting stalls the current directory's disk (some minutes)
 	@scripts/about-run '$(PATH_TO_TEST)' '$(RUN_SIZE)'
 	@scripts/setup run
 	@CARGO='$(CARGO)' scripts/build-shown build --profile soak --locked -p trimbench
