@@ -82,7 +82,7 @@ def loop(path, size, mkfs, options, direct="off"):
 
 def figure(profile, kind, key, default=0.0):
     """A figure of a profile's card; times in seconds, also those for each MiB."""
-    value = tomllib.loads((ROOT / "profiles" / f"{profile}.toml").read_text())[kind].get(key, {}).get("value", default)
+    value = tomllib.loads((ROOT / "crates/ssd/profiles" / f"{profile}.toml").read_text())[kind].get(key, {}).get("value", default)
     if not isinstance(value, str):
         return float(value)
     amount, unit = re.match(r"([\d.]+)(ns|us|ms|s)", value).groups()

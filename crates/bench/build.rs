@@ -6,7 +6,7 @@ use std::path::Path;
 use std::{env, fs};
 
 /// The scenarios, from this crate's directory.
-const SCENARIOS: &str = "../../scenarios";
+const SCENARIOS: &str = "scenarios";
 
 fn main() -> Result<(), Box<dyn Error>> {
     let directory = Path::new(&env::var("CARGO_MANIFEST_DIR")?).join(SCENARIOS);

@@ -7,6 +7,7 @@
 mod card;
 pub mod cli;
 mod commands;
+pub mod completions;
 mod confirm;
 mod console;
 mod exit;
@@ -66,6 +67,7 @@ fn parsed<T: Into<OsString> + Clone>(
 /// The program.
 pub fn main() -> ExitCode {
     signals::outlive_large_files();
+    completions::answer();
     let cli = arguments();
     let result = match cli.command {
         Command::Run(args) => commands::run::run(*args),

@@ -227,8 +227,9 @@ impl Places<'_> {
                     ));
                 }
                 (Ok(_), Method::InPlace(Some(why))) if remover.names() > names => {
-                    let said = format_args!("{name} was removed in place: {why}");
-                    remover.dialogue.note(&said);
+                    remover
+                        .dialogue
+                        .note(&format_args!("{name} was removed in place: {why}"));
                 }
                 (Ok(false), Method::Trash(number)) => {
                     if let Some(trash) = trash {

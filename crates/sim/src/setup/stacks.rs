@@ -10,7 +10,7 @@ use crate::keys::blocks;
 /// Every shipped stack: its name and its text.
 pub const STACKS: &[(&str, &str)] = &[(
     "crucial-t500-2tb-raid0",
-    include_str!("../../../../stacks/crucial-t500-2tb-raid0.toml"),
+    include_str!("../../stacks/crucial-t500-2tb-raid0.toml"),
 )];
 
 /// The keys of a stack.

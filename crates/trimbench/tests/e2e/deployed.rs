@@ -5,9 +5,9 @@ use std::path::Path;
 
 use crate::common::run::{run, trimbench};
 
-/// The files of a folder below `deploy`, by name.
+/// The files of a folder, by name; the path begins at this crate.
 fn deployed(folder: &str) -> Vec<(String, String)> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../deploy/{folder}"));
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
     let files = fs::read_dir(folder).unwrap().map(|file| {
         let path = file.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
@@ -16,7 +16,7 @@ fn deployed(folder: &str) -> Vec<(String, String)> {
     files.collect()
 }
 
-/// The file of this name below a folder of `deploy`.
+/// The file of this name in a folder.
 fn one(folder: &str, name: &str) -> String {
     let all = deployed(folder);
     all.into_iter().find(|(file, _)| file == name).unwrap().1
@@ -44,7 +44,7 @@ fn knows(file: &str, words: &[String]) {
 #[test]
 fn the_commands_of_the_pods_are_known() {
     let mut commands = Vec::new();
-    for (file, text) in deployed("kubernetes") {
+    for (file, text) in deployed("../../deploy/kubernetes") {
         let arguments = text.lines().filter_map(|l| l.trim().strip_prefix("args: "));
         for words in arguments {
             // A list of YAML's in one line is one of JSON's.
@@ -79,7 +79,7 @@ fn the_pods_have_the_capabilities_of_the_units_and_no_more() {
         ("node.yaml", "guard", "trimbench-guard@.service"),
         ("fstrim.yaml", "fstrim", "trimbench-fstrim.service"),
     ] {
-        let text = one("kubernetes", manifest);
+        let text = one("../../deploy/kubernetes", manifest);
         let args = format!("args: [\"{command}\"");
         let mut pods = text.split("\n---\n");
         let pod = pods.find(|pod| pod.contains(&args)).unwrap();
@@ -93,4 +93,43 @@ fn the_pods_have_the_capabilities_of_the_units_and_no_more() {
             "{pod}"
         );
     }
+}
+
+#[test]
+fn the_manual_opens_with_three_examples_that_the_program_knows() {
+    let (_, text) = deployed("man")
+        .into_iter()
+        .find(|(file, _)| file == "examples.roff")
+        .unwrap();
+    let commands: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix(".B trimbench "))
+        .collect();
+    assert_eq!(commands.len(), 3, "{text}");
+    for command in commands {
+        let words = command.replace('\\', "");
+        let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
+        knows("examples.roff", &words);
+    }
+}
+
+#[test]
+fn a_shell_that_asks_for_a_profile_gets_its_name() {
+    let mut command = trimbench();
+    command
+        .envs([
+            ("TRIMBENCH_COMPLETE", "bash"),
+            ("_CLAP_COMPLETE_INDEX", "5"),
+        ])
+        .args([
+            "--",
+            "trimbench",
+            "lab",
+            "up",
+            "x",
+            "--profile",
+            "samsung-8",
+        ]);
+    let answered = run(command);
+    assert_eq!(answered.succeeds().stdout, "samsung-870-evo-2tb");
 }

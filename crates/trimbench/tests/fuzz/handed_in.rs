@@ -74,8 +74,8 @@ pub(super) const TARGETS: &[Target] = &[
         name: "card",
         cost: 2,
         samples: &[
-            include_bytes!("../../../../profiles/crucial-t500-2tb.toml"),
-            include_bytes!("../../../../profiles/ocz-vertex-2.toml"),
+            include_bytes!("../../../ssd/profiles/crucial-t500-2tb.toml"),
+            include_bytes!("../../../ssd/profiles/ocz-vertex-2.toml"),
         ],
         parse: |input| {
             let text = String::from_utf8_lossy(input);
@@ -90,9 +90,9 @@ pub(super) const TARGETS: &[Target] = &[
         name: "scenario",
         cost: 2,
         samples: &[
-            include_bytes!("../../../../scenarios/drop-table.toml"),
-            include_bytes!("../../../../scenarios/mail-server.toml"),
-            include_bytes!("../../../../scenarios/lsm-compaction.toml"),
+            include_bytes!("../../../bench/scenarios/drop-table.toml"),
+            include_bytes!("../../../bench/scenarios/mail-server.toml"),
+            include_bytes!("../../../bench/scenarios/lsm-compaction.toml"),
         ],
         parse: |input| {
             let text = String::from_utf8_lossy(input);

@@ -9,8 +9,8 @@ pub(super) const MARK: &str = "# Written by trimbench fstrim --install-timer";
 pub(super) const NAME: &str = "trimbench-fstrim";
 
 /// The units as packages install them.
-const SERVICE: &str = include_str!("../../../../../deploy/systemd/trimbench-fstrim.service");
-const TIMER: &str = include_str!("../../../../../deploy/systemd/trimbench-fstrim.timer");
+const SERVICE: &str = include_str!("../../../systemd/trimbench-fstrim.service");
+const TIMER: &str = include_str!("../../../systemd/trimbench-fstrim.timer");
 
 /// The service with another command line.
 pub(super) fn service(command: &[String]) -> String {

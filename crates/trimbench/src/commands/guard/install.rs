@@ -16,7 +16,7 @@ const MARK: &str = "# Written by trimbench guard --install";
 const NAME: &str = "trimbench-guard.service";
 
 /// The unit as packages install it, one for each mount point (`%f`).
-const SERVICE: &str = include_str!("../../../../../deploy/systemd/trimbench-guard@.service");
+const SERVICE: &str = include_str!("../../../systemd/trimbench-guard@.service");
 
 /// Writes the service, unless another is there.
 pub(super) fn install(args: &StartArgs, details: &Details) -> Result<Exit, Error> {
