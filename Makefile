@@ -8,7 +8,7 @@ RUN_SIZE = $(shell df -Pk $(PATH_TO_TEST) | awk 'NR == 2 { k = int($$4 / 4); pri
 RUN_OPTIONS ?= --size $(RUN_SIZE) --settle 20s --baseline 8s --recovery 8s
 
 .DEFAULT_GOAL := help
-.PHONY: help run build dist test-dist dist-check check lint doc test test-vm soak bench bench-extents bench-rm bench-names bench-small bench-db bench-claim lab man clean
+.PHONY: help run build dist test-dist dist-check check lint doc quick test test-vm soak bench bench-extents bench-rm bench-names bench-small bench-db bench-claim lab man clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 13
@@ -42,19 +42,22 @@ lint:
 	scripts/prose
 	scripts/licences
 	scripts/advisories
+	scripts/test-notes --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 
 doc:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
+
+quick: ## Every unit test and all tests of pure crates: no root, nothing but Rust, a minute
+	@scripts/quick
 
 test: ## Install what the tests need, then check and run every test
 	scripts/setup check
 	@# What only tests need is fetched while the processors are at the checks.
 	scripts/setup test & setup=$$!; $(MAKE) --no-print-directory lint; checked=$$?; \
 		wait $$setup && exit $$checked
-	@rm -f target/second-tries target/turns
 	CARGO='$(CARGO)' scripts/test-all --workspace --locked --beside 'scripts/vm/run --short' \
-		--beside '$(MAKE) --no-print-directory doc' --beside 'python3 -m unittest discover -s bench -t bench -p tests.py'; tested=$$?; scripts/test-notes; exit $$tested
+		--beside '$(MAKE) --no-print-directory doc' --beside 'python3 -m unittest discover -s bench -t bench -p tests.py'
 
 test-vm: ## trimbench in a virtual machine beside nvme-cli, hdparm, sg3-utils, LVM, mdadm and the host's images (ten minutes; VM=NAME: some cases)
 	scripts/setup test

@@ -41,21 +41,31 @@ pub const LOOP_BTRFS: &[Need] = &[
     Need::Tool("btrfs"),
 ];
 
-/// Whether the machine lacks something. Prints what; where CI is set it fails instead, so that
-/// no test is skipped there unseen.
+/// Whether the machine lacks something, for which the test is then [skipped](skip).
 #[must_use]
 pub fn lacks(needs: &[Need]) -> bool {
-    let missing: Vec<String> = needs.iter().filter_map(missing).collect();
-    if missing.is_empty() {
-        return false;
+    let missing = needs.iter().find_map(missing);
+    if let Some(missing) = &missing {
+        skip(&format!("need {missing}"));
     }
-    let missing = missing.join(", ");
+    missing.is_some()
+}
+
+/// Notes why this test does not run here: the last words of "3 tests need root". Where CI is set
+/// the test fails instead, so that no test is skipped there unseen.
+#[track_caller]
+pub fn skip(why: &str) {
     assert!(
         std::env::var_os("CI").is_none(),
-        "this test needs {missing}, and CI is set: it may not be skipped"
+        "{why}, and CI is set: this test may not be skipped"
     );
-    eprintln!("skipped: needs {missing}");
-    true
+    eprintln!("skipped: {why}");
+    note_skip(why);
+}
+
+fn note_skip(why: &str) {
+    let test = format!("{} {}", std::process::id(), test_name());
+    note("skips", &format!("{why}\t{test}"));
 }
 
 fn missing(need: &Need) -> Option<String> {
@@ -182,16 +192,8 @@ impl Turn {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        let kind = match self.kind {
-            Kind::Beside => "beside others",
-            Kind::Few => "one of a few",
-            Kind::Alone => "alone",
-        };
         let seconds = self.began.elapsed().as_secs_f64();
-        note(
-            "turns",
-            &format!("{seconds:7.1} s {} ({kind})", test_name()),
-        );
+        note("turns", &format!("{seconds:.1}\t{}", test_name()));
         self.lock = None;
         let mut turns = TURNS.lock().unwrap();
         turns.running[self.kind as usize] -= 1;
@@ -219,40 +221,13 @@ fn locked(kind: &str, operation: FlockOperation) -> File {
     file
 }
 
-/// Returns what one of three tries gives. A try that tells nothing says why: on a noisy machine a
-/// single one too often does. A try panics on what is surely wrong, and there is no other.
-///
-/// Each further try is noted in `target/second-tries`, which `make test` prints at its end.
-#[track_caller]
-pub fn thrice<T>(mut once: impl FnMut() -> Result<T, String>) -> T {
-    for _ in 0..2 {
-        match once() {
-            Ok(told) => return told,
-            Err(why) => note_second_try(&why),
-        }
-    }
-    once().unwrap_or_else(|why| panic!("three times in vain: {why}"))
-}
-
-#[track_caller]
-fn note_second_try(why: &str) {
-    let caller = std::panic::Location::caller();
-    eprintln!("once more: {why}");
-    let first = why.lines().next().unwrap_or_default();
-    let place = format!("{}:{}", caller.file(), caller.line());
-    note(
-        "second-tries",
-        &format!("{} ({place}): {first}", test_name()),
-    );
-}
-
 /// The test in whose thread this is.
 fn test_name() -> String {
     let thread = std::thread::current();
     thread.name().unwrap_or("a thread").to_owned()
 }
 
-/// Adds a line to a file of the build directory, which `scripts/test-notes` prints. This program
+/// Adds a line to a file of the build directory, which `scripts/test-notes` reads. This program
 /// is `target/PROFILE/deps/NAME`.
 fn note(file: &str, line: &str) {
     let program = std::env::current_exe().unwrap_or_default();
@@ -267,6 +242,14 @@ fn note(file: &str, line: &str) {
 /// Whether the long counts are asked for (`make soak`).
 pub fn soak() -> bool {
     std::env::var_os("TRIMBENCH_SOAK").is_some()
+}
+
+/// The same, and a test that is left out of `make test` is counted as skipped.
+pub fn only_in_soak() -> bool {
+    if !soak() {
+        note_skip("are for make soak");
+    }
+    soak()
 }
 
 /// `few` in `make test`, `many` in `make soak`.

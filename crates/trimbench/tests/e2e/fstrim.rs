@@ -331,7 +331,7 @@ fn what_cannot_be_trimmed_is_told() {
     fails(2, &["--listed-in", "/nothing:/none"], "'/nothing'");
     fails(1, &["/etc/passwd"], "not a directory");
     fails(1, &["--dry-run", &at], "discard operation is not supported");
-    if !rustix::process::geteuid().is_root() {
+    if lacks(&[Need::Root]) {
         return;
     }
     fails(1, &[&at], "discard operation is not supported");
