@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 
@@ -125,6 +125,31 @@ static SHARED: Mutex<Weak<File>> = Mutex::new(Weak::new());
 /// may run beside each other go first: to clear the machine again and again would cost their time.
 pub fn alone() -> Turn {
     Kind::Alone.turn()
+}
+
+/// Waits for a turn [`alone`], and until other programs leave most of the processors' time, for
+/// figures that are compared to 15 %. `None`: they don't within a minute, and the test is skipped.
+pub fn undisturbed() -> Option<Turn> {
+    let turn = alone();
+    for _ in 0..120 {
+        let before = processors();
+        std::thread::sleep(Duration::from_millis(500));
+        let after = processors();
+        if (after.0 - before.0) * 10 > (after.1 - before.1) * 7 {
+            return Some(turn);
+        }
+    }
+    skip("need a machine that is less busy");
+    None
+}
+
+/// The processors' idle time and all their time so far, in the kernel's ticks.
+fn processors() -> (u64, u64) {
+    let text = fs::read_to_string("/proc/stat").unwrap();
+    let fields = text.lines().next().unwrap().split_whitespace().skip(1);
+    let ticks: Vec<u64> = fields.map(|field| field.parse().unwrap()).collect();
+    // Idle, and idle while an I/O is in flight.
+    (ticks[3] + ticks[4], ticks[..8].iter().sum())
 }
 
 /// Runs beside at most two others of this kind, when all that run [`beside`] each other are over.

@@ -74,27 +74,24 @@ fn root_disk() -> impl Iterator<Item = Noise> {
     })
 }
 
-/// How many of so many logs the judge calls a stall, and how many a slowdown.
-fn found(noise: &Noise, stall_s: f64, left: f64, of: usize, random: &mut Rng) -> (usize, usize) {
+/// The shares of so many logs, in percent, in which the judge finds an effect, says that it can't
+/// know, and rules one out.
+fn judged(noise: &Noise, stall_s: f64, left: f64, of: usize, random: &mut Rng) -> [f64; 3] {
     let length_s = noise.rates.len() as f64 * noise.interval_s;
-    let (mut stalls, mut slowdowns) = (0, 0);
+    let room_s = length_s - BEFORE_S - stall_s - BEHIND_S;
+    let mut shares = [0.0; 3];
     for _ in 0..of {
-        let room_s = length_s - BEFORE_S - stall_s - BEHIND_S;
         let from_s = BEFORE_S + random.unit() * room_s.max(0.0);
-        let discards = (from_s, from_s + stall_s);
-        let record = record(
-            noise.interval_s,
-            noise.rates.iter().copied(),
-            discards,
-            left,
-        );
-        match judge(&record, &JudgeOptions::default()).verdict {
-            Finding::Stall => stalls += 1,
-            Finding::Slowdown => slowdowns += 1,
-            Finding::None | Finding::Inconclusive => {}
-        }
+        let (discards, rates) = ((from_s, from_s + stall_s), noise.rates.iter().copied());
+        let record = record(noise.interval_s, rates, discards, left);
+        let which = match judge(&record, &JudgeOptions::default()).verdict {
+            Finding::Stall | Finding::Slowdown => 0,
+            Finding::Inconclusive => 1,
+            Finding::None => 2,
+        };
+        shares[which] += 100.0 / of as f64;
     }
-    (stalls, slowdowns)
+    shares
 }
 
 /// Standard deviation of the rates, as a share of their mean.
@@ -105,11 +102,11 @@ fn scatter(rates: &[f64]) -> f64 {
 }
 
 #[test]
-fn in_real_noise_long_stalls_are_found_and_none_is_made_up() {
+fn in_real_noise_no_long_stall_is_ruled_out_and_none_is_made_up() {
     let of = times(20, 1000);
     let mut random = Rng::new(11);
     println!(
-        "| noise | interval | seconds | sd | 0.2 s | 0.5 s | 1 s | 2 s | 5 s | without effect |\n\
+        "| noise | interval | seconds | sd | 0.2 s | 0.5 s | 1 s | 2 s | 5 s | no effect |\n\
          |---|---|---|---|---|---|---|---|---|---|"
     );
     let all = RUNS.into_iter().flat_map(stretches).chain(root_disk());
@@ -121,31 +118,26 @@ fn in_real_noise_long_stalls_are_found_and_none_is_made_up() {
             noise.interval_s,
             100.0 * scatter(&noise.rates)
         );
-        let mut cell =
-            |count: usize| row += &format!(" {:.1} % |", 100.0 * count as f64 / of as f64);
-        for stall_s in STALLS_S {
+        let kinds = STALLS_S.map(|stall_s| (stall_s, LEFT));
+        for (stall_s, left) in kinds.into_iter().chain([(2.0, 1.0)]) {
             if BEFORE_S + stall_s + BEHIND_S > length_s {
-                cell(0);
+                row += " too short |";
                 continue;
             }
-            let (stalls, slowdowns) = found(&noise, stall_s, LEFT, of, &mut random);
-            cell(stalls + slowdowns);
-            // Two whole intervals at least, wherever the stall begins.
-            if stall_s >= 3.0 * noise.interval_s && stall_s >= 1.0 {
-                assert!(
-                    stalls * 10 >= of * 9,
-                    "{}: {stall_s} s: {stalls} of {of}",
-                    noise.name
-                );
-            }
+            let shares = judged(&noise, stall_s, left, of, &mut random);
+            row += &format!(" {:.0} / {:.0} / {:.0} |", shares[0], shares[1], shares[2]);
+            // Two whole intervals, wherever the stall begins; and of few logs a few more may err.
+            let wrong = match left < 1.0 {
+                true if stall_s >= 3.0 * noise.interval_s && stall_s >= 1.0 => shares[2],
+                true => 0.0,
+                false => shares[0],
+            };
+            assert!(
+                wrong <= 5.0,
+                "{} {stall_s} s {left}: {shares:?}",
+                noise.name
+            );
         }
-        let (stalls, slowdowns) = found(&noise, 2.0, 1.0, of, &mut random);
-        cell(stalls + slowdowns);
         println!("{row}");
-        assert!(
-            (stalls + slowdowns) * 20 <= of,
-            "{}: {stalls} {slowdowns} of {of}",
-            noise.name
-        );
     }
 }
