@@ -12,12 +12,6 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Returns why this build can't read a file whose form is another version of the one that it
 /// `reads`, and which trimbench wrote it. `None` if it is that form, or of another kind.
-///
-/// ```
-/// let newer = br#"{"schema": "trimbench.run/2", "version": "7.0.0"}"#;
-/// let why = record::form::refusal(newer, "trimbench.run/1").unwrap();
-/// assert!(why.contains("trimbench 7.0.0 wrote it as trimbench.run/2"));
-/// ```
 pub fn refusal(text: &[u8], reads: &str) -> Option<String> {
     let mut objects = serde_json::Deserializer::from_slice(text).into_iter::<Value>();
     let first = objects.next()?.ok()?;

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::common::gate::{beside, few, lacks};
+use crate::common::gate::{beside, lacks, undisturbed};
 use crate::common::run::{run, trimbench};
 use crate::lab_drive::{NEEDS, OwnLab};
 use crate::quick::{Files, command_on, conforms};
@@ -26,7 +26,7 @@ fn a_slowed_drive_is_told_in_the_time_of_what_it_stands_for() {
     if lacks(NEEDS) {
         return;
     }
-    let _turn = few();
+    let Some(_turn) = undisturbed() else { return };
     let lab = OwnLab::new();
     let mount = lab.mount();
     let mut drive: Vec<&str> = DRIVE.split_whitespace().collect();
@@ -68,27 +68,26 @@ fn a_slowed_drive_is_told_in_the_time_of_what_it_stands_for() {
     assert_eq!(raw["slower"]["converted"], false);
     assert!(raw["warnings"].to_string().contains("4 times slower"));
 
-    // The drive's own figures, which a busy machine makes worse and nothing better.
+    // The drive's own figures, which are the card's.
     let of = |value: &Value| value.as_f64().unwrap();
     let commands = of(&told["discard"]["commands"]);
     let mean = of(&told["discard"]["mean_bytes"]);
-    let best = |found: f64, bound: f64, what: &str| {
-        let share = found / bound;
-        assert!(
-            (0.8..3.0).contains(&share),
-            "{what} {found}, at best {bound}: {told:#}"
-        );
+    let near = |what: &str, found: f64, card: f64| {
+        let share = found / card;
+        println!("{what} {found}, by the card {card}: {share:.3}");
+        assert!((0.85..1.15).contains(&share), "{what}: {share}: {told:#}");
     };
     let rate = of(&told["discard"]["bytes_per_s"]);
     let seconds = of(&stall(told)["seconds"]);
-    best(seconds, commands * SERVICE_S, "seconds of the stall");
-    best(of(&told["discard"]["await_us"]), SERVICE_S * 1e6, "await");
-    best(mean / SERVICE_S, rate, "time of a byte");
+    near("seconds of the stall", seconds, commands * SERVICE_S);
+    near("await", of(&told["discard"]["await_us"]), SERVICE_S * 1e6);
+    near("rate", rate, mean / SERVICE_S);
 
     // As measured all took four times as long.
     let four_times = |slow: f64, fast: f64, what: &str| {
         let times = slow / fast;
-        assert!((3.2..4.8).contains(&times), "{what}: {times} times");
+        println!("{what}: {times:.3} times");
+        assert!((3.6..4.4).contains(&times), "{what}: {times} times");
     };
     four_times(
         rate,
