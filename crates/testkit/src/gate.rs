@@ -83,18 +83,16 @@ fn in_path(name: &str) -> bool {
         .any(|directory| Path::new(directory).join(name).exists())
 }
 
-/// How many run [`beside`] each other. They wait for most of their time, so more of them than the
-/// machine has processors are over sooner; too many would keep each other from ending in time.
-const AT_ONCE: usize = 6;
-
-/// How many run at once of those that are a [`few`].
-const A_FEW: usize = 3;
+/// How many of each kind run at once. Those [`beside`] each other wait for most of their time, so more
+/// of them than the machine has processors are over sooner; too many would keep each other from
+/// ending in time.
+const AT_ONCE: [usize; 3] = [6, 3, 1];
 
 /// Held by a test while it runs. Figures want the machine alone.
 #[derive(Debug)]
 pub struct Turn {
     kind: Kind,
-    // Before the next of this process is let in.
+    /// Dropped before the next of this process is let in.
     lock: Option<Arc<File>>,
     began: Instant,
 }
@@ -165,16 +163,8 @@ pub fn beside() -> Turn {
 }
 
 impl Kind {
-    /// How many run at once.
-    fn most(self) -> usize {
-        match self {
-            Kind::Beside => AT_ONCE,
-            Kind::Few => A_FEW,
-            Kind::Alone => 1,
-        }
-    }
-
-    /// Waits until none of a kind before this is left, none of a later runs, and there is room.
+    /// Waits until none of a kind before this is left, none of a later runs, and there is room; then
+    /// for the tests of other processes.
     fn turn(self) -> Turn {
         let own = self as usize;
         let mut turns = TURNS.lock().unwrap();
@@ -182,36 +172,25 @@ impl Kind {
         let must_wait = |turns: &mut Turns| {
             turns.wanted[..own].iter().any(|&tests| tests > 0)
                 || turns.running[own + 1..].iter().any(|&tests| tests > 0)
-                || turns.running[own] == self.most()
+                || turns.running[own] == AT_ONCE[own]
         };
         CHANGED.wait_while(turns, must_wait).unwrap().running[own] += 1;
-        Turn::hold(self)
-    }
-}
-
-impl Turn {
-    /// A test that this process lets in waits for those of other processes. The first at the door
-    /// goes in first, so that none waits for ever.
-    fn hold(kind: Kind) -> Turn {
-        let mut turn = Turn {
-            kind,
-            lock: None,
-            began: Instant::now(),
-        };
-        turn.lock = Some(match kind {
+        let lock = match self {
             Kind::Beside => Arc::new(entered(FlockOperation::LockShared)),
             Kind::Alone => Arc::new(entered(FlockOperation::LockExclusive)),
             Kind::Few => {
                 let mut shared = SHARED.lock().unwrap();
-                let lock = shared
-                    .upgrade()
-                    .unwrap_or_else(|| Arc::new(entered(FlockOperation::LockExclusive)));
+                let first = || Arc::new(entered(FlockOperation::LockExclusive));
+                let lock = shared.upgrade().unwrap_or_else(first);
                 *shared = Arc::downgrade(&lock);
                 lock
             }
-        });
-        turn.began = Instant::now();
-        turn
+        };
+        Turn {
+            kind: self,
+            lock: Some(lock),
+            began: Instant::now(),
+        }
     }
 }
 
@@ -227,7 +206,8 @@ impl Drop for Turn {
     }
 }
 
-/// The lock, when this process's turn has come.
+/// The lock, when this process's turn has come. The first at the door goes in first, so that none
+/// waits for ever.
 fn entered(operation: FlockOperation) -> File {
     let _door = locked("door", FlockOperation::LockExclusive);
     locked("lock", operation)

@@ -11,7 +11,7 @@ use crate::quick::{Files, command_on, conforms};
 /// A T500 but for a: the few discards of a small deletion make a stall.
 const DRIVE: &str = "--profile t500 --size 3G --slower 4 --set a=75ms --set write.latency=0 \
                      --set write.per_mib=0ns/MiB --fs ext4 -o discard";
-const RUN: &str = "--size 1G --set foreground.size=64M --depth 4 --set canary=0 --settle 2s --baseline 2s \
+const RUN: &str = "--size 2G --set foreground.size=64M --depth 4 --set canary=0 --settle 2s --baseline 2s \
                    --recovery 1s --set phases.interval=100ms";
 /// The time of a discard of 128 MiB on it, in seconds.
 const SERVICE_S: f64 = 0.075 + 128.0 * 8.17e-6;

@@ -430,7 +430,7 @@ fn verify_refuses_what_it_may_not_touch() {
     let _turn = beside();
     let signed = LoopDevice::new(256, On::Tmpfs);
     must("mkfs.ext4", &["-q", signed.path().to_str().unwrap()]);
-    verify(signed.path(), &["--destroy-data"]).fails_with(2, &["ext4", "--force"]);
+    verify(signed.path(), &["--destroy-data"]).fails_with(2, &["ext2/3/4", "--force"]);
     let forced = ["--destroy-data", "--for", "1s", "--force"];
     verify(signed.path(), &forced).succeeds();
     let mut start = [0; 2048];
