@@ -252,7 +252,7 @@ pub fn soak() -> bool {
 /// The same, and a test that is left out of `make test` is counted as skipped.
 pub fn only_in_soak() -> bool {
     if !soak() {
-        note_skip("are for make soak");
+        note_skip("for make soak");
     }
     soak()
 }
