@@ -59,11 +59,11 @@ pub fn skip(why: &str) {
         std::env::var_os("CI").is_none(),
         "{why}, and CI is set: this test may not be skipped"
     );
-    eprintln!("skipped: {why}");
     note_skip(why);
 }
 
 fn note_skip(why: &str) {
+    eprintln!("skipped: {why}");
     let test = format!("{} {}", std::process::id(), test_name());
     note("skips", &format!("{why}\t{test}"));
 }
@@ -126,7 +126,8 @@ pub fn alone() -> Turn {
 }
 
 /// Waits for a turn [`alone`], and until other programs leave most of the processors' time, for
-/// figures that are compared to 15 %. `None`: they don't within a minute, and the test is skipped.
+/// figures that are compared to 15 %. `None`: they don't within a minute, and the test is skipped,
+/// also where CI is set.
 pub fn undisturbed() -> Option<Turn> {
     let turn = alone();
     for _ in 0..120 {
@@ -137,7 +138,7 @@ pub fn undisturbed() -> Option<Turn> {
             return Some(turn);
         }
     }
-    skip("need a machine that is less busy");
+    note_skip("need a machine that is less busy");
     None
 }
 

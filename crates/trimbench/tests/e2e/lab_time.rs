@@ -9,7 +9,7 @@ use crate::lab_drive::{NEEDS, OwnLab};
 use crate::quick::{Files, command_on, conforms};
 
 /// A T500 but for a: the few discards of a small deletion make a stall.
-const DRIVE: &str = "--profile t500 --size 3G --slower 4 --set a=75ms --set write.latency=0 \
+const DRIVE: &str = "--profile t500 --size 4G --slower 4 --set a=75ms --set write.latency=0 \
                      --set write.per_mib=0ns/MiB --fs ext4 -o discard";
 const RUN: &str = "--size 2G --set foreground.size=64M --depth 4 --set canary=0 --settle 2s --baseline 2s \
                    --recovery 1s --set phases.interval=100ms";
