@@ -20,7 +20,7 @@ OLDEST_RUST = $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 
 .DEFAULT_GOAL := help
-.PHONY: help run build dist test-dist dist-check check lint doc test test-vm soak bench bench-extents bench-rm bench-names bench-small bench-db bench-claim lab man clean
+.PHONY: help run build dist test-dist dist-check check lint doc quick test test-vm soak bench bench-extents bench-rm bench-names bench-small bench-db bench-claim lab man clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 17
@@ -90,6 +90,7 @@ lint:
 	scripts/licences
 	scripts/release-check --only version data
 	scripts/advisories
+	scripts/test-notes --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	@if rustup run $(OLDEST_RUST) rustc --version; then rustup run $(OLDEST_RUST) cargo check --workspace --locked; \
 		else echo 'SKIPPED: Rust $(OLDEST_RUST), the oldest that builds, is not here'; fi
@@ -97,14 +98,16 @@ lint:
 doc:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
 
+quick: ## Every unit test and all tests of pure crates: no root, nothing but Rust, a minute
+	@scripts/quick
+
 test: ## Install what the tests need, then check and run every test
 	scripts/setup check
 	@# What only tests need is fetched while the processors are at the checks.
 	scripts/setup test & setup=$$!; $(MAKE) --no-print-directory lint; checked=$$?; \
 		wait $$setup && exit $$checked
-	@rm -f target/second-tries target/turns
 	CARGO='$(CARGO)' scripts/test-all --workspace --locked --beside 'scripts/vm/run --short' \
-		--beside '$(MAKE) --no-print-directory doc' --beside 'python3 -m unittest discover -s bench -t bench -p tests.py'; tested=$$?; scripts/test-notes; exit $$tested
+		--beside '$(MAKE) --no-print-directory doc' --beside 'python3 -m unittest discover -s bench -t bench -p tests.py'
 
 test-vm: ## trimbench in a virtual machine beside nvme-cli, hdparm, sg3-utils, LVM, mdadm and the host's images (ten minutes; VM=NAME: some cases)
 	scripts/setup test

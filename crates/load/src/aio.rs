@@ -292,9 +292,8 @@ mod tests {
     fn aio(depth: u32) -> Option<Aio> {
         match Aio::new(depth) {
             Ok(aio) => Some(aio),
-            Err(error) => {
-                assert!(std::env::var_os("CI").is_none(), "no libaio: {error}");
-                println!("skipped: no libaio here ({error})");
+            Err(_) => {
+                testkit::gate::skip("need libaio");
                 None
             }
         }

@@ -424,9 +424,8 @@ mod tests {
     fn ring() -> Option<Ring> {
         match Ring::new(8) {
             Ok(ring) => Some(ring),
-            Err(error) => {
-                assert!(std::env::var_os("CI").is_none(), "no io_uring: {error}");
-                println!("skipped: no io_uring here ({error})");
+            Err(_) => {
+                testkit::gate::skip("need io_uring");
                 None
             }
         }

@@ -18,6 +18,7 @@
 pub mod absence;
 pub mod as_drive;
 mod columns;
+pub mod form;
 mod head;
 mod histogram;
 mod line;

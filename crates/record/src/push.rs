@@ -6,7 +6,7 @@
 use super::{
     ActorInterval, DeletionLine, End, Event, Grain, Head, HistogramError, HistogramLine, Interval,
     Intervals, Line, Phase, PhaseHistogram, RUN_SCHEMA, RunRecord, SeriesLine, StretchHistogram,
-    Waits, decode_histogram,
+    Waits, decode_histogram, form,
 };
 
 /// Most actors a record may have.
@@ -25,8 +25,8 @@ const MAX_SECONDS: f64 = 1e9;
 /// Why a line doesn't fit into a record.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum PushError {
-    /// The head names another schema.
-    #[error("its schema is '{0}', and this version reads '{RUN_SCHEMA}'")]
+    /// The head names another schema; see [`form::refusal`](crate::form::refusal).
+    #[error("{0}")]
     Schema(String),
     /// There already is a head.
     #[error("a second head")]
@@ -99,7 +99,10 @@ impl RunRecord {
     /// interval length that can't be.
     pub fn new(head: Head) -> Result<Self, PushError> {
         if head.schema != RUN_SCHEMA {
-            return Err(PushError::Schema(head.schema));
+            let head = serde_json::json!({"schema": head.schema, "version": head.version});
+            let why = form::refusal(head.to_string().as_bytes(), RUN_SCHEMA);
+            let other = || format!("its schema is {}", head["schema"]);
+            return Err(PushError::Schema(why.unwrap_or_else(other)));
         }
         at_most("actors", head.actors.len(), MAX_ACTORS)?;
         at_most("devices", head.devices.len(), MAX_DEVICES)?;

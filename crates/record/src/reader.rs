@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, BufReader, Read};
 
-use super::{Line, PushError, RunRecord};
+use super::{Line, PushError, RunRecord, form};
 
 /// How every zstd frame begins.
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
@@ -138,16 +138,12 @@ fn read_lines(
 
 /// A first line that isn't our head: another version's, or no record at all?
 fn not_a_head(text: &[u8], error: &serde_json::Error) -> ReadError {
-    let schema = serde_json::from_slice::<serde_json::Value>(text)
-        .ok()
-        .and_then(|head| head.get("schema")?.as_str().map(str::to_owned));
-    match schema {
-        Some(schema) if schema.starts_with("trimbench.run/") && schema != super::RUN_SCHEMA => {
-            ReadError::Unfit {
-                line: 1,
-                why: PushError::Schema(schema),
-            }
-        }
+    if let Some(why) = form::refusal(text, super::RUN_SCHEMA) {
+        let why = PushError::Schema(why);
+        return ReadError::Unfit { line: 1, why };
+    }
+    let head = serde_json::from_slice::<serde_json::Value>(text).ok();
+    match head.as_ref().and_then(|head| head.get("schema")?.as_str()) {
         Some(schema) if schema != super::RUN_SCHEMA => {
             ReadError::NotARecord(format!("its schema is '{schema}'"))
         }

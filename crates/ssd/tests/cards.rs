@@ -230,3 +230,17 @@ proptest! {
         }
     }
 }
+
+/// A card is a file that people write and names no version: a key that this version doesn't know
+/// is refused by its name.
+#[test]
+fn the_cards_of_earlier_versions_are_read_and_an_unknown_key_is_refused() {
+    for text in testkit::formats::all("card") {
+        let text = str::from_utf8(&text).unwrap();
+        let card: Card = text.parse().unwrap();
+        assert!(card.figures().discard.is_some());
+        let newer = format!("{text}\n[telepathy]\nrange = 1\n");
+        let why = newer.parse::<Card>().unwrap_err().to_string();
+        assert!(why.contains("telepathy"), "{why}");
+    }
+}

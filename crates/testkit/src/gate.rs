@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 
@@ -41,21 +41,31 @@ pub const LOOP_BTRFS: &[Need] = &[
     Need::Tool("btrfs"),
 ];
 
-/// Whether the machine lacks something. Prints what; where CI is set it fails instead, so that
-/// no test is skipped there unseen.
+/// Whether the machine lacks something, for which the test is then [skipped](skip).
 #[must_use]
 pub fn lacks(needs: &[Need]) -> bool {
-    let missing: Vec<String> = needs.iter().filter_map(missing).collect();
-    if missing.is_empty() {
-        return false;
+    let missing = needs.iter().find_map(missing);
+    if let Some(missing) = &missing {
+        skip(&format!("need {missing}"));
     }
-    let missing = missing.join(", ");
+    missing.is_some()
+}
+
+/// Notes why this test does not run here: the last words of "3 tests need root". Where CI is set
+/// the test fails instead, so that no test is skipped there unseen.
+#[track_caller]
+pub fn skip(why: &str) {
     assert!(
         std::env::var_os("CI").is_none(),
-        "this test needs {missing}, and CI is set: it may not be skipped"
+        "{why}, and CI is set: this test may not be skipped"
     );
-    eprintln!("skipped: needs {missing}");
-    true
+    note_skip(why);
+}
+
+fn note_skip(why: &str) {
+    eprintln!("skipped: {why}");
+    let test = format!("{} {}", std::process::id(), test_name());
+    note("skips", &format!("{why}\t{test}"));
 }
 
 fn missing(need: &Need) -> Option<String> {
@@ -73,18 +83,16 @@ fn in_path(name: &str) -> bool {
         .any(|directory| Path::new(directory).join(name).exists())
 }
 
-/// How many run [`beside`] each other. They wait for most of their time, so more of them than the
-/// machine has processors are over sooner; too many would keep each other from ending in time.
-const AT_ONCE: usize = 6;
-
-/// How many run at once of those that are a [`few`].
-const A_FEW: usize = 3;
+/// How many of each kind run at once. Those [`beside`] each other wait for most of their time, so more
+/// of them than the machine has processors are over sooner; too many would keep each other from
+/// ending in time.
+const AT_ONCE: [usize; 3] = [6, 3, 1];
 
 /// Held by a test while it runs. Figures want the machine alone.
 #[derive(Debug)]
 pub struct Turn {
     kind: Kind,
-    // Before the next of this process is let in.
+    /// Dropped before the next of this process is let in.
     lock: Option<Arc<File>>,
     began: Instant,
 }
@@ -117,6 +125,32 @@ pub fn alone() -> Turn {
     Kind::Alone.turn()
 }
 
+/// Waits for a turn [`alone`], and until other programs leave most of the processors' time, for
+/// figures that are compared to 15 %. `None`: they don't within a minute, and the test is skipped,
+/// also where CI is set.
+pub fn undisturbed() -> Option<Turn> {
+    let turn = alone();
+    for _ in 0..120 {
+        let before = processors();
+        std::thread::sleep(Duration::from_millis(500));
+        let after = processors();
+        if (after.0 - before.0) * 10 > (after.1 - before.1) * 7 {
+            return Some(turn);
+        }
+    }
+    note_skip("need a machine that is less busy");
+    None
+}
+
+/// The processors' idle time and all their time so far, in the kernel's ticks.
+fn processors() -> (u64, u64) {
+    let text = fs::read_to_string("/proc/stat").unwrap();
+    let fields = text.lines().next().unwrap().split_whitespace().skip(1);
+    let ticks: Vec<u64> = fields.map(|field| field.parse().unwrap()).collect();
+    // Idle, and idle while an I/O is in flight.
+    (ticks[3] + ticks[4], ticks[..8].iter().sum())
+}
+
 /// Runs beside at most two others of this kind, when all that run [`beside`] each other are over.
 /// This is for tests that look at figures of a slow drive, for which they mostly wait. The figure
 /// must be so large that three such tests at once don't show in it.
@@ -130,16 +164,8 @@ pub fn beside() -> Turn {
 }
 
 impl Kind {
-    /// How many run at once.
-    fn most(self) -> usize {
-        match self {
-            Kind::Beside => AT_ONCE,
-            Kind::Few => A_FEW,
-            Kind::Alone => 1,
-        }
-    }
-
-    /// Waits until none of a kind before this is left, none of a later runs, and there is room.
+    /// Waits until none of a kind before this is left, none of a later runs, and there is room; then
+    /// for the tests of other processes.
     fn turn(self) -> Turn {
         let own = self as usize;
         let mut turns = TURNS.lock().unwrap();
@@ -147,51 +173,32 @@ impl Kind {
         let must_wait = |turns: &mut Turns| {
             turns.wanted[..own].iter().any(|&tests| tests > 0)
                 || turns.running[own + 1..].iter().any(|&tests| tests > 0)
-                || turns.running[own] == self.most()
+                || turns.running[own] == AT_ONCE[own]
         };
         CHANGED.wait_while(turns, must_wait).unwrap().running[own] += 1;
-        Turn::hold(self)
-    }
-}
-
-impl Turn {
-    /// A test that this process lets in waits for those of other processes. The first at the door
-    /// goes in first, so that none waits for ever.
-    fn hold(kind: Kind) -> Turn {
-        let mut turn = Turn {
-            kind,
-            lock: None,
-            began: Instant::now(),
-        };
-        turn.lock = Some(match kind {
+        let lock = match self {
             Kind::Beside => Arc::new(entered(FlockOperation::LockShared)),
             Kind::Alone => Arc::new(entered(FlockOperation::LockExclusive)),
             Kind::Few => {
                 let mut shared = SHARED.lock().unwrap();
-                let lock = shared
-                    .upgrade()
-                    .unwrap_or_else(|| Arc::new(entered(FlockOperation::LockExclusive)));
+                let first = || Arc::new(entered(FlockOperation::LockExclusive));
+                let lock = shared.upgrade().unwrap_or_else(first);
                 *shared = Arc::downgrade(&lock);
                 lock
             }
-        });
-        turn.began = Instant::now();
-        turn
+        };
+        Turn {
+            kind: self,
+            lock: Some(lock),
+            began: Instant::now(),
+        }
     }
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        let kind = match self.kind {
-            Kind::Beside => "beside others",
-            Kind::Few => "one of a few",
-            Kind::Alone => "alone",
-        };
         let seconds = self.began.elapsed().as_secs_f64();
-        note(
-            "turns",
-            &format!("{seconds:7.1} s {} ({kind})", test_name()),
-        );
+        note("turns", &format!("{seconds:.1}\t{}", test_name()));
         self.lock = None;
         let mut turns = TURNS.lock().unwrap();
         turns.running[self.kind as usize] -= 1;
@@ -200,7 +207,8 @@ impl Drop for Turn {
     }
 }
 
-/// The lock, when this process's turn has come.
+/// The lock, when this process's turn has come. The first at the door goes in first, so that none
+/// waits for ever.
 fn entered(operation: FlockOperation) -> File {
     let _door = locked("door", FlockOperation::LockExclusive);
     locked("lock", operation)
@@ -219,40 +227,13 @@ fn locked(kind: &str, operation: FlockOperation) -> File {
     file
 }
 
-/// Returns what one of three tries gives. A try that tells nothing says why: on a noisy machine a
-/// single one too often does. A try panics on what is surely wrong, and there is no other.
-///
-/// Each further try is noted in `target/second-tries`, which `make test` prints at its end.
-#[track_caller]
-pub fn thrice<T>(mut once: impl FnMut() -> Result<T, String>) -> T {
-    for _ in 0..2 {
-        match once() {
-            Ok(told) => return told,
-            Err(why) => note_second_try(&why),
-        }
-    }
-    once().unwrap_or_else(|why| panic!("three times in vain: {why}"))
-}
-
-#[track_caller]
-fn note_second_try(why: &str) {
-    let caller = std::panic::Location::caller();
-    eprintln!("once more: {why}");
-    let first = why.lines().next().unwrap_or_default();
-    let place = format!("{}:{}", caller.file(), caller.line());
-    note(
-        "second-tries",
-        &format!("{} ({place}): {first}", test_name()),
-    );
-}
-
 /// The test in whose thread this is.
 fn test_name() -> String {
     let thread = std::thread::current();
     thread.name().unwrap_or("a thread").to_owned()
 }
 
-/// Adds a line to a file of the build directory, which `scripts/test-notes` prints. This program
+/// Adds a line to a file of the build directory, which `scripts/test-notes` reads. This program
 /// is `target/PROFILE/deps/NAME`.
 fn note(file: &str, line: &str) {
     let program = std::env::current_exe().unwrap_or_default();
@@ -267,6 +248,14 @@ fn note(file: &str, line: &str) {
 /// Whether the long counts are asked for (`make soak`).
 pub fn soak() -> bool {
     std::env::var_os("TRIMBENCH_SOAK").is_some()
+}
+
+/// The same, and a test that is left out of `make test` is counted as skipped.
+pub fn only_in_soak() -> bool {
+    if !soak() {
+        note_skip("for make soak");
+    }
+    soak()
 }
 
 /// `few` in `make test`, `many` in `make soak`.

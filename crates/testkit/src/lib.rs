@@ -3,6 +3,7 @@
 //! | module | what it has |
 //! |---|---|
 //! | [`api_server`] | the part of Kubernetes' API server that keeps Leases |
+//! | [`formats`] | files as each version of trimbench wrote them |
 //! | [`gate`] | which tests can run here, and which must run alone |
 //! | [`harness`] | readers and discards beside a simulated drive, in virtual time |
 //! | [`loop_fs`] | file systems on loop devices, removed when a test is over |
@@ -17,6 +18,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that can't be set up fails")]
 
 pub mod api_server;
+pub mod formats;
 pub mod gate;
 pub mod harness;
 pub mod loop_device;

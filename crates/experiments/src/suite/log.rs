@@ -156,6 +156,9 @@ impl Log {
     pub fn parse(text: &str) -> Result<Log, String> {
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
         let mut lines = whole.lines().enumerate();
+        if let Some(why) = record::form::refusal(text.as_bytes(), SCHEMA) {
+            return Err(why);
+        }
         let parse = |(i, line): (usize, &str)| {
             serde_json::from_str::<Line>(line)
                 .map_err(|error| format!("line {} is not one of a suite's log: {error}", i + 1))
@@ -165,10 +168,7 @@ impl Log {
             return Err("its first line is no head of a suite's log".to_owned());
         };
         if head.schema != SCHEMA {
-            return Err(format!(
-                "its schema is {}, and this version reads {SCHEMA}",
-                head.schema
-            ));
+            return Err(format!("its schema is {}, not {SCHEMA}", head.schema));
         }
         let mut outcomes = BTreeMap::new();
         for line in lines {

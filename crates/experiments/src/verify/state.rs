@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use record::form;
 use serde::{Deserialize, Serialize};
 
 use crate::verify::error::VerifyError;
@@ -16,6 +17,9 @@ const SCHEMA: &str = "trimbench.verify-state/1";
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct State {
     schema: String,
+    /// The version that wrote it.
+    #[serde(default)]
+    version: String,
     /// The number in each sector.
     pub(crate) volume: u64,
     /// The directory or device that was named.
@@ -45,6 +49,7 @@ impl State {
     pub(crate) fn new(plan: &Plan, surveyed: &Surveyed) -> State {
         State {
             schema: SCHEMA.to_owned(),
+            version: form::VERSION.to_owned(),
             volume: plan.volume,
             path: surveyed.path.clone(),
             directory: match &surveyed.place {
@@ -67,6 +72,9 @@ impl State {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             text => text.map_err(|error| bad(format!("it can't be read: {error}")))?,
         };
+        if let Some(why) = form::refusal(&text, SCHEMA) {
+            return Err(bad(why));
+        }
         let state: State = serde_json::from_slice(&text)
             .map_err(|error| bad(format!("it is none of `trimbench verify`: {error}")))?;
         let fits = |slot: &SlotState| {
@@ -74,7 +82,7 @@ impl State {
             slot.number > 0 && slot.length as u64 <= blocks && blocks < 1 << 40
         };
         if state.schema != SCHEMA || state.slots.is_empty() || !state.slots.iter().all(fits) {
-            return Err(bad("it is of another version, or damaged".to_owned()));
+            return Err(bad("it is damaged".to_owned()));
         }
         Ok(Some(state))
     }
@@ -136,6 +144,7 @@ mod tests {
         slot.go_on(77);
         let state = State {
             schema: SCHEMA.to_owned(),
+            version: form::VERSION.to_owned(),
             volume: u64::MAX,
             path: "/data".into(),
             directory: Some("x".into()),

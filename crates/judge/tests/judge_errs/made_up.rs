@@ -41,43 +41,9 @@ pub(crate) struct Log {
 impl Log {
     pub(crate) fn record(&self, random: &mut Rng) -> RunRecord {
         let count = (LENGTH_S / self.interval_s).round() as usize;
-        let factors = self.factors(count, random);
-        let mut record = RunRecord::new(head(self.interval_s)).unwrap();
-        for (i, factor) in factors.into_iter().enumerate() {
-            let at_s = i as f64 * self.interval_s;
-            let with = overlap((at_s, at_s + self.interval_s), self.discards);
-            let usual = self.interval_s - with;
-            let ops = (BASE * factor * (usual + self.left * with)).round() as u64;
-            let discards = (DISCARDS_PER_S * with).round() as u64;
-            let actor = ActorInterval {
-                ops,
-                bytes: ops * 4096,
-                ..ActorInterval::default()
-            };
-            let device = DeviceInterval {
-                discards,
-                discard_bytes: discards << 27,
-                discard_ms: (discards as f64 * 1e3 / DISCARDS_PER_S).round() as u64,
-                ..DeviceInterval::default()
-            };
-            let interval = Interval {
-                at_s,
-                seconds: self.interval_s,
-                actors: vec![Some(actor)],
-                devices: vec![device],
-                freed_bytes: 0,
-                ..Interval::default()
-            };
-            record.push(&Line::Interval(interval)).unwrap();
-        }
-        let end = End {
-            at_s: LENGTH_S,
-            reason: EndReason::Completed,
-            message: None,
-            unfinished: vec![],
-        };
-        record.push(&Line::End(end)).unwrap();
-        record
+        let rates = self.factors(count, random);
+        let rates = rates.into_iter().map(|factor| BASE * factor);
+        record(self.interval_s, rates, self.discards, self.left)
     }
 
     /// Returns the factor of noise on each interval's rate.
@@ -114,6 +80,51 @@ impl Log {
             }
         }
     }
+}
+
+/// A log of intervals with these rates of reads, and of discards that leave a share of them.
+pub(crate) fn record(
+    interval_s: f64,
+    rates: impl Iterator<Item = f64>,
+    discards: (f64, f64),
+    left: f64,
+) -> RunRecord {
+    let mut record = RunRecord::new(head(interval_s)).unwrap();
+    let mut at_s = 0.0;
+    for (i, rate) in rates.enumerate() {
+        at_s = i as f64 * interval_s;
+        let with = overlap((at_s, at_s + interval_s), discards);
+        let ops = (rate * (interval_s - with + left * with)).round() as u64;
+        let discards = (DISCARDS_PER_S * with).round() as u64;
+        let actor = ActorInterval {
+            ops,
+            bytes: ops * 4096,
+            ..ActorInterval::default()
+        };
+        let device = DeviceInterval {
+            discards,
+            discard_bytes: discards << 27,
+            discard_ms: (discards as f64 * 1e3 / DISCARDS_PER_S).round() as u64,
+            ..DeviceInterval::default()
+        };
+        let interval = Interval {
+            at_s,
+            seconds: interval_s,
+            actors: vec![Some(actor)],
+            devices: vec![device],
+            freed_bytes: 0,
+            ..Interval::default()
+        };
+        record.push(&Line::Interval(interval)).unwrap();
+    }
+    let end = End {
+        at_s: at_s + interval_s,
+        reason: EndReason::Completed,
+        message: None,
+        unfinished: vec![],
+    };
+    record.push(&Line::End(end)).unwrap();
+    record
 }
 
 fn overlap(a: (f64, f64), b: (f64, f64)) -> f64 {

@@ -6,11 +6,13 @@
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
 mod made_up;
+mod real;
 
 use judge::verdict::{Finding, Reason};
 use judge::{JudgeOptions, judge};
 use made_up::{Log, Noise};
 use testkit::Rng;
+use testkit::gate::{soak, times};
 
 /// How often each was found, of this many logs.
 #[derive(Debug, Clone, Copy, Default)]
@@ -58,14 +60,7 @@ fn found(log: Log, of: usize, anywhere: bool) -> Found {
 
 /// Logs of each kind: a few, or a thousand.
 fn count(few: usize) -> usize {
-    match std::env::var_os("TRIMBENCH_SOAK") {
-        Some(_) => 1000,
-        None => few,
-    }
-}
-
-fn soak() -> bool {
-    std::env::var_os("TRIMBENCH_SOAK").is_some()
+    times(few, 1000)
 }
 
 const NOISES: [(&str, Noise); 6] = [

@@ -200,6 +200,17 @@ mod tests {
     }
 
     #[test]
+    fn the_notes_of_earlier_versions_are_read_and_that_of_a_later_one_is_not() {
+        for mut note in testkit::formats::all("guard-note") {
+            let (number, content) = decoded(&note).unwrap();
+            assert_eq!((number, &*content.mount), (3, "here"));
+            assert_eq!(content.pending.len(), 1);
+            note[7] = b'9';
+            assert!(decoded(&note).is_none());
+        }
+    }
+
+    #[test]
     fn a_note_is_written_in_place() {
         let (place, open) = place();
         let mut notes = Notes::default();

@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn a_directory_that_another_user_could_change_is_refused() {
-        if !rustix::process::geteuid().is_root() {
+        if testkit::gate::lacks(&[testkit::gate::Need::Root]) {
             return;
         }
         let home = tempfile::tempdir().unwrap();

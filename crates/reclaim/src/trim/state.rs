@@ -11,7 +11,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use record::units::names;
+use record::{form, units::names};
 use rustix::fs::{FlockOperation, OFlags};
 use serde::{Deserialize, Serialize};
 
@@ -45,6 +45,9 @@ pub(super) struct Of {
 #[serde(deny_unknown_fields)]
 pub(super) struct State {
     format: String,
+    /// The version that wrote it.
+    #[serde(default)]
+    version: String,
     pub(super) of: Of,
     /// All before this byte was trimmed.
     pub(super) position: u64,
@@ -177,6 +180,9 @@ impl Cursor {
         if read.is_err() || text.len() as u64 > LONGEST {
             return not_ours("is no state of a trim");
         }
+        if let Some(why) = form::refusal(text.as_bytes(), FORMAT) {
+            return not_ours(&why);
+        }
         let state: State = match serde_json::from_str(&text) {
             Ok(state) => state,
             Err(error) => return not_ours(&format!("is no state of a trim ({error})")),
@@ -212,6 +218,7 @@ impl Cursor {
     pub(super) fn write(&self, position: u64, trimmed_bytes: u64) -> Result<()> {
         let state = State {
             format: FORMAT.to_owned(),
+            version: form::VERSION.to_owned(),
             of: self.of.clone(),
             position,
             trimmed_bytes,
@@ -374,6 +381,26 @@ mod tests {
     }
 
     #[test]
+    fn the_notes_of_earlier_versions_are_read_and_that_of_a_later_one_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let cursor = Cursor::of(directory.path(), of());
+        for text in testkit::formats::all("fstrim-notebook") {
+            cursor.put(&text).unwrap();
+            let left = cursor.read().unwrap();
+            assert!(
+                matches!(&left, Left::Here(state) if state.position == 1 << 30),
+                "{left:?}"
+            );
+            cursor.put(&testkit::formats::newer(&text)).unwrap();
+            let left = cursor.read().unwrap();
+            assert!(
+                matches!(&left, Left::Outdated(why) if why.contains("trimbench 99.0.0 wrote it")),
+                "{left:?}"
+            );
+        }
+    }
+
+    #[test]
     fn what_cannot_be_ours_is_not_believed() {
         let directory = tempfile::tempdir().unwrap();
         let cursor = Cursor::of(directory.path(), of());
@@ -402,7 +429,7 @@ mod tests {
         put(&good.replace("\"position\":1073741824", "\"position\":0"));
         refused("can't be");
         put(&good.replace("fstrim/1", "fstrim/9"));
-        refused("form");
+        refused("wrote it as trimbench.fstrim/9");
         put(&good.replace("\"ext4\"", "\"xfs\""));
         refused("another file system");
         put(&"x".repeat(100_000));

@@ -337,7 +337,7 @@ mod tests {
 
     #[test]
     fn who_may_not_trim_may_look() {
-        if !rustix::process::geteuid().is_root() {
+        if testkit::gate::lacks(&[testkit::gate::Need::Root]) {
             return;
         }
         let looked = std::thread::spawn(|| {

@@ -8,7 +8,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use testkit::recorded::{CONTROL, EVO, PRO, RAID, Recorded, T500};
 
-use crate::common::gate::{LOOP_EXT4, Need, beside, few, lacks, thrice};
+use crate::common::gate::{LOOP_EXT4, Need, beside, few, lacks};
 use crate::common::loop_fs::{Fs, LoopDevice, LoopFs, On};
 use crate::common::recorded::recorded;
 use crate::common::run::{Done, run, trimbench};
@@ -193,24 +193,17 @@ fn a_ladder_finds_what_a_slow_drive_costs() {
     assert!(done.succeeds().stdout.contains("3 runs"), "{}", done.text());
     assert!(!card.exists());
 
-    thrice(|| {
-        let done = climb(&["--output", card.to_str().unwrap()]);
-        let text = &done.succeeds().stdout;
-        println!("{text}");
-        let rungs = rungs(text);
-        assert!(rungs.len() >= 2, "{text}");
-        for &(mib, us) in [rungs.first(), rungs.last()].into_iter().flatten() {
-            let expected = 20_000.0 + 1000.0 * mib;
-            // A busy machine adds to what the drive takes, and takes nothing off.
-            if us > 1.1 * expected {
-                return Err(format!("{mib} MiB in {us} µs"));
-            }
-            near(&format!("{mib} MiB"), us, expected, 0.1);
-        }
-        near("a", row_us(text, "a, each discard"), 20_000.0, 0.15);
-        near("b", row_us(text, "b, each MiB"), 1000.0, 0.15);
-        Ok(())
-    });
+    let done = climb(&["--output", card.to_str().unwrap()]);
+    let text = &done.succeeds().stdout;
+    println!("{text}");
+    let rungs = rungs(text);
+    assert!(rungs.len() >= 2, "{text}");
+    for &(mib, us) in [rungs.first(), rungs.last()].into_iter().flatten() {
+        let expected = 20_000.0 + 1000.0 * mib;
+        near(&format!("{mib} MiB"), us, expected, 0.1);
+    }
+    near("a", row_us(text, "a, each discard"), 20_000.0, 0.15);
+    near("b", row_us(text, "b, each MiB"), 1000.0, 0.15);
     let toml = fs::read_to_string(&card).unwrap();
     assert!(
         toml.contains("name = \"mine\"") && toml.contains("measured 20"),

@@ -225,12 +225,14 @@ fn what_is_listed_is_chosen_as_fstrim_chooses() {
     }
     let twice = listed("defaults", &["-t", "ext4"]);
     assert_eq!(chosen(twice.succeeds()), 1, "{}", twice.text());
+    // Of the whole machine only what would be.
+    for (all, chosen) in [("--all", true), ("--fstab", false)] {
+        let looked = trimmed(states.path(), &[all, "--dry-run"]);
+        let named = looked.succeeds().stdout.contains(&at);
+        assert_eq!(named, chosen, "{all}: {}", looked.text());
+    }
     made.remount("ro");
     assert_eq!(listed("defaults", &[]).succeeds().stdout, "");
-    // Of the whole machine only what would be.
-    for all in ["--all", "--fstab"] {
-        trimmed(states.path(), &[all, "--dry-run", "--quiet"]).succeeds();
-    }
 }
 
 /// The path of what lies below another mount leads to a directory of that one.
@@ -331,7 +333,7 @@ fn what_cannot_be_trimmed_is_told() {
     fails(2, &["--listed-in", "/nothing:/none"], "'/nothing'");
     fails(1, &["/etc/passwd"], "not a directory");
     fails(1, &["--dry-run", &at], "discard operation is not supported");
-    if !rustix::process::geteuid().is_root() {
+    if lacks(&[Need::Root]) {
         return;
     }
     fails(1, &[&at], "discard operation is not supported");

@@ -77,6 +77,7 @@ impl Place {
         running
     }
 
+    // Effect of --json: on_ext4_all_that_is_freed_is_trimmed
     /// `guard status --json`.
     #[track_caller]
     pub fn status(&self) -> Value {

@@ -81,6 +81,7 @@ impl OwnLab {
         all["stats"].clone()
     }
 
+    // Effect of --json: a_drive_can_be_faster
     /// `lab list --json`.
     #[track_caller]
     pub fn list(&self) -> Vec<Value> {

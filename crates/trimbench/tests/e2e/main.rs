@@ -20,6 +20,7 @@ mod event;
 mod fio;
 mod fit;
 mod foreground;
+mod formats;
 mod fstrim;
 mod fstrim_drive;
 mod fstrim_lease;

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use crate::common::disturb::{Sysctl, without_io_uring};
-use crate::common::gate::{LOOP_EXT4, Need, alone, beside, lacks, soak};
+use crate::common::gate::{LOOP_EXT4, Need, alone, beside, lacks, only_in_soak};
 use crate::common::loop_fs::{Fs, LoopFs, On, SMALL};
 use crate::common::run::run;
 use crate::quick::{Files, Measured, command_on};
@@ -79,7 +79,7 @@ fn sync_never_asks_for_it() {
 #[test]
 fn by_sysctl_as_well() {
     let _turn = alone();
-    if !soak() || lacks(&[Need::File("/proc/sys/kernel/io_uring_disabled")]) {
+    if !only_in_soak() || lacks(&[Need::File("/proc/sys/kernel/io_uring_disabled")]) {
         return;
     }
     let Some(fs) = quiet_fs() else { return };

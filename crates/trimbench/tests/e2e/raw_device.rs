@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::common::gate::{LOOP_EXT4, Need, beside, lacks};
+use crate::common::gate::{LOOP_EXT4, Need, beside, lacks, skip};
 use crate::common::loop_fs::{Fs, LoopDevice, LoopFs, On, SMALL, must};
 use crate::common::run::{Done, run};
 use crate::common::sweep;
@@ -113,8 +113,7 @@ fn swap_space_in_use_is_refused() {
     let path = device.path().to_string_lossy().into_owned();
     must("mkswap", &[&path]);
     if !sweep::quietly("swapon", &[&path]) {
-        eprintln!("skipped: this kernel doesn't swap");
-        return;
+        return skip("need a kernel that swaps");
     }
     let measured = on_device(device.path(), &["--destroy-data", "--force"]);
     sweep::quietly("swapoff", &[&path]);

@@ -8,7 +8,7 @@ use std::time::Instant;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::common::gate::{LOOP_EXT4, Need, alone, beside, few, lacks, thrice};
+use crate::common::gate::{LOOP_EXT4, Need, alone, beside, few, lacks};
 use crate::common::loop_fs::{Fs, LoopFs, On, SMALL, must};
 use crate::common::run::{Done, Running, start, trimbench};
 use crate::common::schema::Schema;
@@ -176,44 +176,41 @@ fn what_readers_lose_is_measured_in_every_mode() {
     if lacks(NEEDS) || lacks(&[Need::Tool("fio")]) {
         return;
     }
-    thrice(|| {
-        let lab = OwnLab::new();
-        let mount = lab.mount();
-        let name = lab
-            .dir()
-            .file_name()
-            .unwrap()
-            .to_string_lossy()
-            .into_owned();
-        let at = mount.to_string_lossy().into_owned();
-        let kind = "--profile t500 --slower 8 --size 1536M --fs ext4 -o discard --mount";
-        lab.up(&name, &kind.split(' ').chain([&*at]).collect::<Vec<_>>());
-        written(&mount.join("read"), 16);
-        for mode in [
-            &["--chunk", "32M", "--sleep", "20ms"][..],
-            &["--slowdown", "30%"],
-        ] {
-            written(&mount.join("big"), 512);
-            must("sync", &["-f", &at]);
-            let notes = tempfile::tempdir().unwrap();
-            let file = notes.path().join("told.json");
-            let to = file.to_string_lossy();
-            let reader = Reader::new(&lab, &name, &mount.join("read"));
-            std::thread::sleep(std::time::Duration::from_secs(1));
-            let arguments = [mode, &["big", "--json", &to]].concat();
-            let done = start(lab.in_here(rm(&mount, &arguments))).wait();
-            drop(reader);
-            let told = json(&file);
-            let lost = told["file_systems"][0]["readers"]["lost"]["value"].as_f64();
-            let canary = told["file_systems"][0]["canary"]["reads"].as_u64();
-            // A machine that is busy enough leaves the reader nothing.
-            if lost.is_none_or(|lost| lost < 0.03) || canary.is_none() {
-                return Err(format!("{mode:?}: {}\n{told:#}", done.text()));
-            }
-            assert!(done.stderr.contains("of its reads ("), "{}", done.text());
+    let lab = OwnLab::new();
+    let mount = lab.mount();
+    let name = lab
+        .dir()
+        .file_name()
+        .unwrap()
+        .to_string_lossy()
+        .into_owned();
+    let at = mount.to_string_lossy().into_owned();
+    let kind = "--profile t500 --slower 8 --size 1536M --fs ext4 -o discard --mount";
+    lab.up(&name, &kind.split(' ').chain([&*at]).collect::<Vec<_>>());
+    written(&mount.join("read"), 16);
+    for mode in [
+        &["--chunk", "32M", "--sleep", "20ms"][..],
+        &["--slowdown", "30%"],
+    ] {
+        written(&mount.join("big"), 512);
+        must("sync", &["-f", &at]);
+        let notes = tempfile::tempdir().unwrap();
+        let file = notes.path().join("told.json");
+        let to = file.to_string_lossy();
+        let reader = Reader::new(&lab, &name, &mount.join("read"));
+        std::thread::sleep(std::time::Duration::from_secs(1));
+        let arguments = [mode, &["big", "--json", &to]].concat();
+        let done = start(lab.in_here(rm(&mount, &arguments))).wait();
+        drop(reader);
+        let told = json(&file);
+        let lost = told["file_systems"][0]["readers"]["lost"]["value"].as_f64();
+        let canary = told["file_systems"][0]["canary"]["reads"].as_u64();
+        // A machine that is busy enough leaves the reader nothing.
+        if lost.is_none_or(|lost| lost < 0.03) || canary.is_none() {
+            panic!("{mode:?}: {}\n{told:#}", done.text());
         }
-        Ok(())
-    });
+        assert!(done.stderr.contains("of its reads ("), "{}", done.text());
+    }
 }
 
 /// As tuning guides of databases tell people to set it.
@@ -246,14 +243,9 @@ fn where_counters_are_off_reads_tell_when_discards_are_done() {
         let idle = rows.as_array().unwrap().iter().any(|row| row[1] == "idle");
         (took, idle)
     };
-    thrice(|| {
-        let ((on, _), (off, idle)) = (took(true), took(false));
-        // Somebody who uses another disk may use this one, as far as it is known.
-        match off < on * 4 || !idle {
-            true => Ok(()),
-            false => Err(format!("{off:?}, with counters {on:?}")),
-        }
-    });
+    let ((on, _), (off, idle)) = (took(true), took(false));
+    // Somebody who uses another disk may use this one, as far as it is known.
+    assert!(off < on * 4 || !idle, "{off:?}, with counters {on:?}");
 }
 
 /// The loop device's are off, those of the drive below it count.

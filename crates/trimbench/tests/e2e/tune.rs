@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::common::gate::{LOOP_EXT4, Need, alone, beside, few, lacks, thrice};
+use crate::common::gate::{LOOP_EXT4, Need, alone, beside, few, lacks};
 use crate::common::loop_fs::{Fs, LoopFs, On, SMALL, must};
 use crate::common::run::{Running, copied_to, run, start, trimbench};
 use crate::lab_drive::{NEEDS, OwnLab};
@@ -53,7 +53,7 @@ fn for_good(size: &str, other: [&str; 2], etc: &Path) -> Vec<String> {
 /// Returns the result of a run as JSON, and its output. If the finding is one to which a noisy
 /// machine leads, the output is the error.
 #[track_caller]
-fn advised(mut command: Command, unclear: &[&str]) -> Result<(Value, String), String> {
+fn advised(mut command: Command, unclear: &[&str]) -> (Value, String) {
     let files = TempDir::new().unwrap();
     let json = files.path().join("tune.json");
     command.arg("--json").arg(&json);
@@ -61,10 +61,8 @@ fn advised(mut command: Command, unclear: &[&str]) -> Result<(Value, String), St
     let text = told.succeeds().stdout.clone();
     let found: Value = serde_json::from_str(&fs::read_to_string(json).unwrap()).unwrap();
     let finding = found["advice"]["finding"].as_str().unwrap();
-    match unclear.contains(&finding) {
-        true => Err(text),
-        false => Ok((found, text)),
-    }
+    assert!(!unclear.contains(&finding), "{text}");
+    (found, text)
 }
 
 pub fn limit(device: &Path) -> std::path::PathBuf {
@@ -172,12 +170,6 @@ fn a_run_sees_what_btrfs_discards_again() {
         return;
     }
     let _turn = beside();
-    thrice(discards_again);
-}
-
-/// Block groups are removed by a thread of the kernel's, when it has its turn: on a busy machine
-/// that may be too late to be seen.
-fn discards_again() -> Result<(), String> {
     let fs = LoopFs::new(Fs::Btrfs, "discard=sync", 4096, On::Tmpfs);
     let file = fs.path().join("file");
     let size = 2 << 30;
@@ -197,9 +189,8 @@ fn discards_again() -> Result<(), String> {
     run(tune(fs.path(), &arguments)).succeeds();
     let after = discarded();
     assert!(!file.exists());
-    if after - before < size + (1 << 29) {
-        return Err(format!("only {} bytes were discarded", after - before));
-    }
+    let discarded_now = after - before;
+    assert!(discarded_now >= size + (1 << 29), "{discarded_now}");
     for _ in 0..3 {
         must(
             "btrfs",
@@ -207,11 +198,8 @@ fn discards_again() -> Result<(), String> {
         );
     }
     let late = discarded() - after;
-    if late >= 64 << 20 {
-        return Err(format!("{late} bytes were discarded after it"));
-    }
+    assert!(late < 64 << 20, "{late} bytes were discarded after it");
     run(tune(fs.path(), &arguments)).fails_with(1, &["file", "can't remove it"]);
-    Ok(())
 }
 
 /// btrfs passes over a block group that a trim doesn't begin with: what lies before a file
@@ -351,31 +339,28 @@ fn where_nothing_stalls_nothing_changes() {
         return;
     }
     let _turn = few();
-    thrice(|| {
-        let lab = OwnLab::new();
-        let device = drive(&lab, "ideal", "", "discard");
-        let before = number(&limit(&device));
-        let arguments = [
-            "--set=size=256M",
-            "--set=repeats=1",
-            "--set",
-            &format!("limits={before}"),
-            "--set=policies=online",
-            // Deleting takes some of the processors' time from the readers, too.
-            "--set=slowdown=50%",
-            "--apply",
-            "-y",
-        ];
-        let command = lab.in_here(tune(&lab.mount(), &arguments));
-        let unclear = ["within-noise", "too-little", "too-few-runs"];
-        let (found, text) = advised(command, &unclear)?;
-        assert_eq!(found["advice"]["finding"], "nothing-stalls", "{text}");
-        for part in ["Nothing to change", "All is as it was"] {
-            assert!(text.contains(part), "{part:?} missing in:\n{text}");
-        }
-        assert_eq!(number(&limit(&device)), before);
-        Ok(())
-    });
+    let lab = OwnLab::new();
+    let device = drive(&lab, "ideal", "", "discard");
+    let before = number(&limit(&device));
+    let arguments = [
+        "--set=size=256M",
+        "--set=repeats=1",
+        "--set",
+        &format!("limits={before}"),
+        "--set=policies=online",
+        // Deleting takes some of the processors' time from the readers, too.
+        "--set=slowdown=50%",
+        "--apply",
+        "-y",
+    ];
+    let command = lab.in_here(tune(&lab.mount(), &arguments));
+    let unclear = ["within-noise", "too-little", "too-few-runs"];
+    let (found, text) = advised(command, &unclear);
+    assert_eq!(found["advice"]["finding"], "nothing-stalls", "{text}");
+    for part in ["Nothing to change", "All is as it was"] {
+        assert!(text.contains(part), "{part:?} missing in:\n{text}");
+    }
+    assert_eq!(number(&limit(&device)), before);
 }
 
 #[test]
@@ -384,39 +369,36 @@ fn a_better_limit_is_set_for_good() {
         return;
     }
     let _turn = few();
-    thrice(|| {
-        let lab = OwnLab::new();
-        let device = drive(&lab, "870-evo", "a=60ms", "discard");
-        // Somebody has made discards small on a drive on which that costs a lot.
-        fs::write(limit(&device), (4 << 20).to_string()).unwrap();
-        let etc = TempDir::new().unwrap();
-        let mut arguments = for_good("192M", ["--set", "limits=128M"], etc.path());
-        let role = etc.path().join("settings.yml");
-        arguments.extend(["--set".into(), "policies=online".into()]);
-        arguments.extend(["--set".into(), format!("role={}", role.display())]);
-        let command = lab.in_here(tune(&lab.mount(), &arguments));
-        let (_, text) = advised(command, &["within-noise", "too-few-runs"])?;
-        assert!(
-            text.contains("set discard_max_bytes to 134217728"),
-            "{text}"
-        );
-        assert_eq!(number(&limit(&device)), 128 << 20);
-        let rules = etc.path().join("udev/rules.d/61-trimbench-discard.rules");
-        let rules = fs::read_to_string(rules).unwrap();
-        assert!(
-            rules.contains("ATTR{queue/discard_max_bytes}=\"134217728\""),
-            "{rules}"
-        );
-        let role = fs::read_to_string(role).unwrap();
-        for part in ["trimbench_discard_max_bytes: 134217728\n", "ID_SERIAL"] {
-            assert!(role.contains(part), "{part:?} missing in:\n{role}");
-        }
-        assert!(
-            !role.contains("nodiscard") && !role.contains("timer"),
-            "{role}"
-        );
-        Ok(())
-    });
+    let lab = OwnLab::new();
+    let device = drive(&lab, "870-evo", "a=60ms", "discard");
+    // Somebody has made discards small on a drive on which that costs a lot.
+    fs::write(limit(&device), (4 << 20).to_string()).unwrap();
+    let etc = TempDir::new().unwrap();
+    let mut arguments = for_good("192M", ["--set", "limits=128M"], etc.path());
+    let role = etc.path().join("settings.yml");
+    arguments.extend(["--set".into(), "policies=online".into()]);
+    arguments.extend(["--set".into(), format!("role={}", role.display())]);
+    let command = lab.in_here(tune(&lab.mount(), &arguments));
+    let (_, text) = advised(command, &["within-noise", "too-few-runs"]);
+    assert!(
+        text.contains("set discard_max_bytes to 134217728"),
+        "{text}"
+    );
+    assert_eq!(number(&limit(&device)), 128 << 20);
+    let rules = etc.path().join("udev/rules.d/61-trimbench-discard.rules");
+    let rules = fs::read_to_string(rules).unwrap();
+    assert!(
+        rules.contains("ATTR{queue/discard_max_bytes}=\"134217728\""),
+        "{rules}"
+    );
+    let role = fs::read_to_string(role).unwrap();
+    for part in ["trimbench_discard_max_bytes: 134217728\n", "ID_SERIAL"] {
+        assert!(role.contains(part), "{part:?} missing in:\n{role}");
+    }
+    assert!(
+        !role.contains("nodiscard") && !role.contains("timer"),
+        "{role}"
+    );
 }
 
 #[test]
@@ -426,41 +408,38 @@ fn what_is_trimmed_later_gets_a_timer() {
     }
     // What it costs is little: beside others it drowns.
     let _turn = alone();
-    thrice(|| {
-        let lab = OwnLab::new();
-        let device = drive(&lab, "870-evo", "a=90ms", "nodiscard");
-        let now = number(&limit(&device));
-        let etc = TempDir::new().unwrap();
-        // So many discards and seconds that the rest that the last one needs no more, and what a
-        // busy machine adds, are little beside them.
-        let mut arguments = for_good("768M", ["--set", "policies=fstrim"], etc.path());
-        arguments.extend(["--set".into(), "slowdown=10%".into()]);
-        // A timer is installed of no program in a build folder.
-        let place = TempDir::new().unwrap();
-        let mut installed = Command::new(copied_to(place.path()));
-        installed.args(tune(&lab.mount(), &arguments).get_args());
-        let command = lab.in_here(installed);
-        let (found, text) = advised(command, &["within-noise", "goal-missed", "too-few-runs"])?;
-        println!("{text}");
-        assert_eq!(found["advice"]["finding"], "paced-fstrim", "{text}");
-        takes_longer_paced(&found, "paced-fstrim", now);
-        assert_eq!(found["applied"], true);
-        // It was mounted so, and its discards were as large: nothing but the timer was missing.
-        for part in ["Only with the timer", "as it was, and as it should be"] {
-            assert!(text.contains(part), "{part:?} missing in:\n{text}");
-        }
-        let unit = |kind: &str| {
-            let units = etc.path().join("systemd/system");
-            fs::read_to_string(units.join(format!("trimbench-fstrim.{kind}"))).unwrap()
-        };
-        let service = unit("service");
-        // Of all that is mounted: it takes the place of the distribution's.
-        for part in ["--slowdown=10%%", "--listed-in="] {
-            assert!(service.contains(part), "{part}: {service}");
-        }
-        assert!(unit("timer").contains("OnCalendar="));
-        Ok(())
-    });
+    let lab = OwnLab::new();
+    let device = drive(&lab, "870-evo", "a=90ms", "nodiscard");
+    let now = number(&limit(&device));
+    let etc = TempDir::new().unwrap();
+    // So many discards and seconds that the rest that the last one needs no more, and what a
+    // busy machine adds, are little beside them.
+    let mut arguments = for_good("768M", ["--set", "policies=fstrim"], etc.path());
+    arguments.extend(["--set".into(), "slowdown=10%".into()]);
+    // A timer is installed of no program in a build folder.
+    let place = TempDir::new().unwrap();
+    let mut installed = Command::new(copied_to(place.path()));
+    installed.args(tune(&lab.mount(), &arguments).get_args());
+    let command = lab.in_here(installed);
+    let (found, text) = advised(command, &["within-noise", "goal-missed", "too-few-runs"]);
+    println!("{text}");
+    assert_eq!(found["advice"]["finding"], "paced-fstrim", "{text}");
+    takes_longer_paced(&found, "paced-fstrim", now);
+    assert_eq!(found["applied"], true);
+    // It was mounted so, and its discards were as large: nothing but the timer was missing.
+    for part in ["Only with the timer", "as it was, and as it should be"] {
+        assert!(text.contains(part), "{part:?} missing in:\n{text}");
+    }
+    let unit = |kind: &str| {
+        let units = etc.path().join("systemd/system");
+        fs::read_to_string(units.join(format!("trimbench-fstrim.{kind}"))).unwrap()
+    };
+    let service = unit("service");
+    // Of all that is mounted: it takes the place of the distribution's.
+    for part in ["--slowdown=10%%", "--listed-in="] {
+        assert!(service.contains(part), "{part}: {service}");
+    }
+    assert!(unit("timer").contains("OnCalendar="));
 }
 
 #[test]
@@ -469,34 +448,29 @@ fn discards_that_cost_nothing_are_switched_on() {
         return;
     }
     let _turn = alone();
-    thrice(|| {
-        let fs = LoopFs::new(Fs::Ext4, "nodiscard", SMALL, On::Tmpfs);
-        let etc = TempDir::new().unwrap();
-        let line = format!("/dev/x {} ext4 defaults 0 2\n", fs.path().display());
-        fs::write(etc.path().join("fstab"), &line).unwrap();
-        let arguments = for_good("64M", ["--set", "policies=online"], etc.path());
-        let now = format!("limits={}", number(&limit(fs.device().path())));
-        let more = ["--set=slowdown=50%", "--set", &now, "--json", "/dev/full"];
-        let more = more.map(str::to_owned).to_vec();
-        let told = run(tune(fs.path(), &[arguments, more].concat()));
-        // What can't be written keeps nothing else from being done, and told.
-        told.fails_with(1, &["/dev/full"]);
-        let text = told.stdout;
-        let unclear = [
-            "Too little was deleted",
-            "within the noise",
-            "inconclusive",
-            "no run that counts",
-        ];
-        if unclear.iter().any(|said| text.contains(said)) {
-            return Err(text);
-        }
-        assert!(fs.options().contains("discard"), "{text}");
-        assert!(text.contains("mount -o remount,discard"), "{text}");
-        assert!(text.contains("defaults,discard 0 2"), "{text}");
-        assert_eq!(fs::read_to_string(etc.path().join("fstab")).unwrap(), line);
-        Ok(())
-    });
+    let fs = LoopFs::new(Fs::Ext4, "nodiscard", SMALL, On::Tmpfs);
+    let etc = TempDir::new().unwrap();
+    let line = format!("/dev/x {} ext4 defaults 0 2\n", fs.path().display());
+    fs::write(etc.path().join("fstab"), &line).unwrap();
+    let arguments = for_good("64M", ["--set", "policies=online"], etc.path());
+    let now = format!("limits={}", number(&limit(fs.device().path())));
+    let more = ["--set=slowdown=50%", "--set", &now, "--json", "/dev/full"];
+    let more = more.map(str::to_owned).to_vec();
+    let told = run(tune(fs.path(), &[arguments, more].concat()));
+    // What can't be written keeps nothing else from being done, and told.
+    told.fails_with(1, &["/dev/full"]);
+    let text = told.stdout;
+    let unclear = [
+        "Too little was deleted",
+        "within the noise",
+        "inconclusive",
+        "no run that counts",
+    ];
+    assert!(!unclear.iter().any(|said| text.contains(said)), "{text}");
+    assert!(fs.options().contains("discard"), "{text}");
+    assert!(text.contains("mount -o remount,discard"), "{text}");
+    assert!(text.contains("defaults,discard 0 2"), "{text}");
+    assert_eq!(fs::read_to_string(etc.path().join("fstab")).unwrap(), line);
 }
 
 /// A temporary setting of another process, which it puts back just now, isn't the usual one.

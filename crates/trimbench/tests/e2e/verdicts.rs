@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use record::{Grain, Latency, Line, PhaseName, decode_histogram};
 
 use crate::common::disturb::Freezer;
-use crate::common::gate::{self, LOOP_EXT4, Need, alone, few, lacks, thrice, times};
+use crate::common::gate::{self, LOOP_EXT4, Need, alone, few, lacks, times};
 use crate::common::loop_fs::{Fs, LoopFs, On, SMALL};
 use crate::common::run::at_once;
 use crate::quick::{Files, Measured, begin, measure, number};
@@ -160,12 +160,11 @@ fn a_frozen_second_is_every_request_of_that_second() {
     if !freezes() {
         return;
     }
-    let with = |engine| move || thrice(|| frozen_for_a_second(engine));
+    let with = |engine| move || frozen_for_a_second(engine);
     at_once([&with("io_uring"), &with("sync")]);
 }
 
-/// Why it tells nothing: beside the freeze, something else made requests slow or stopped the run.
-fn frozen_for_a_second(engine: &str) -> Result<(), String> {
+fn frozen_for_a_second(engine: &str) {
     let fs = LoopFs::new(Fs::Ext4, "nodiscard", SMALL, On::Tmpfs);
     let files = Files::new();
     let arguments = [
@@ -192,16 +191,16 @@ fn frozen_for_a_second(engine: &str) -> Result<(), String> {
     let (least, most) = (frozen.start.as_secs_f64(), frozen.end.as_secs_f64());
     let thawed_after = baseline.elapsed().as_secs_f64();
     let measured = files.read(running.wait()).succeeds();
-    if thawed_after > 5.0 {
-        return Err(format!(
-            "{engine}: thawed only {thawed_after} s after the baseline began"
-        ));
-    }
+    assert!(
+        thawed_after < 5.0,
+        "{engine}: thawed only {thawed_after} s after the baseline began"
+    );
     // While trimbench itself does not run, it measures nothing, and leaves that time out.
     let absences = &measured.verdict["absences"];
-    if absences.as_array().is_some_and(|all| !all.is_empty()) {
-        return Err(format!("{engine}: trimbench did not run: {absences}"));
-    }
+    assert!(
+        absences.as_array().is_none_or(Vec::is_empty),
+        "{engine}: trimbench did not run: {absences}"
+    );
 
     let response = response_times(&files, PhaseName::Baseline);
     let slow = response.len() - response.count_between(0, 20_000_000);
@@ -226,10 +225,10 @@ fn frozen_for_a_second(engine: &str) -> Result<(), String> {
         .fold(0.0, f64::max);
     assert!(oldest >= 0.7e6 * least, "{engine}: oldest {oldest} us");
     assert_ne!(measured.verdict["verdict"], "stall");
-    match slow as f64 <= 1.5 * 1000.0 * most {
-        true => Ok(()),
-        false => Err(format!("{engine}: {slow} slow in {most} s")),
-    }
+    assert!(
+        slow as f64 <= 1.5 * 1000.0 * most,
+        "{engine}: {slow} slow in {most} s"
+    );
 }
 
 /// A run on a file system that discards, with a second of freeze once the debt is paid.
@@ -288,15 +287,11 @@ fn lacks_memory() -> bool {
     while enough("MemTotal:") && !enough("MemAvailable:") && began.elapsed().as_secs() < 60 {
         std::thread::sleep(Duration::from_secs(1));
     }
-    if enough("MemAvailable:") {
-        return false;
+    let lacks = !enough("MemAvailable:");
+    if lacks {
+        gate::skip(&format!("need {MEMORY_GIB} GiB of memory"));
     }
-    assert!(
-        std::env::var_os("CI").is_none(),
-        "this test needs {MEMORY_GIB} GiB of memory, and CI is set: it may not be skipped"
-    );
-    eprintln!("skipped: needs {MEMORY_GIB} GiB of memory");
-    true
+    lacks
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::common::gate::{LOOP_EXT4, beside, lacks, times};
-use crate::common::loop_fs::{Fs, LoopFs, On, SMALL};
+use crate::common::loop_fs::{Fs, LoopDevice, LoopFs, On, SMALL, must};
 use crate::common::run::{Done, run, start, trimbench};
 use crate::lab_drive::{NEEDS, OwnLab};
 
@@ -428,6 +428,15 @@ fn verify_refuses_what_it_may_not_touch() {
         return;
     }
     let _turn = beside();
+    let signed = LoopDevice::new(256, On::Tmpfs);
+    must("mkfs.ext4", &["-q", signed.path().to_str().unwrap()]);
+    verify(signed.path(), &["--destroy-data"]).fails_with(2, &["ext2/3/4", "--force"]);
+    let forced = ["--destroy-data", "--for", "1s", "--force"];
+    verify(signed.path(), &forced).succeeds();
+    let mut start = [0; 2048];
+    let device = fs::File::open(signed.path()).unwrap();
+    std::os::unix::fs::FileExt::read_exact_at(&device, &mut start, 0).unwrap();
+    assert_ne!(start[0x438..0x43a], [0x53, 0xef], "the signature is there");
     let own = LoopFs::small();
     let device = own.device().path();
     verify(device, &[]).fails_with(2, &["--destroy-data"]);

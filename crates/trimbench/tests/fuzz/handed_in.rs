@@ -33,7 +33,7 @@ pub(super) const TARGETS: &[Target] = &[
         name: "record",
         cost: 40,
         samples: &[
-            include_bytes!("samples/run.jsonl"),
+            include_bytes!("../../../../tests/formats/0.1/record.jsonl"),
             include_bytes!("samples/sim.jsonl"),
         ],
         parse: |input| {
@@ -105,13 +105,17 @@ pub(super) const TARGETS: &[Target] = &[
     Target {
         name: "recording",
         cost: 20,
-        samples: &[include_bytes!("samples/why.recording")],
+        samples: &[include_bytes!(
+            "../../../../tests/formats/0.1/recording.jsonl"
+        )],
         parse: recording,
     },
     Target {
         name: "suite_log",
         cost: 10,
-        samples: &[include_bytes!("samples/suite.jsonl")],
+        samples: &[include_bytes!(
+            "../../../../tests/formats/0.1/suite-log.jsonl"
+        )],
         parse: suite_log,
     },
     Target {

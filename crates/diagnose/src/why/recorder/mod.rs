@@ -149,6 +149,7 @@ impl Recorder {
         }
         let head = Head {
             schema: recording::SCHEMA.to_owned(),
+            version: record::form::VERSION.to_owned(),
             unix_s: unix.map_or(0.0, |since| since.as_secs_f64()),
             now_s,
             complete_s: self.ring.complete_s(),

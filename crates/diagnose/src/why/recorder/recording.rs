@@ -23,6 +23,9 @@ const MARGIN_S: f64 = 5.0;
 pub struct Head {
     /// [`SCHEMA`].
     pub schema: String,
+    /// The version that wrote it.
+    #[serde(default)]
+    pub version: String,
     /// When it was written, in seconds since 1970.
     pub unix_s: f64,
     /// The same moment on the monotonic clock, in seconds.
@@ -58,6 +61,8 @@ pub enum RecordingError {
     Read(#[from] io::Error),
     #[error("line {0} is no line of a recording of `trimbench why --record`: {1}")]
     Line(usize, String),
+    #[error("it can't be read: {0}")]
+    Version(String),
     #[error("it ends early; its recorder was stopped while it wrote")]
     Ends,
 }
@@ -103,7 +108,11 @@ impl Recording {
     pub fn read(from: impl BufRead) -> Result<Recording, RecordingError> {
         let (mut head, mut pieces) = (None, Vec::new());
         for (text, number) in from.lines().zip(1..) {
-            let line = serde_json::from_str(&text?);
+            let text = text?;
+            if let Some(why) = record::form::refusal(text.as_bytes(), SCHEMA) {
+                return Err(RecordingError::Version(why));
+            }
+            let line = serde_json::from_str(&text);
             match line.map_err(|error| RecordingError::Line(number, error.to_string()))? {
                 Line::Head(found) if found.schema == SCHEMA => head = Some(found),
                 Line::Head(found) => {

@@ -73,6 +73,7 @@ fn work(from_s: f64) -> Work {
 fn head(now_s: f64, complete_s: f64) -> Head {
     Head {
         schema: recording::SCHEMA.to_owned(),
+        version: record::form::VERSION.to_owned(),
         unix_s: 1_000_000.0 + now_s,
         now_s,
         complete_s,
@@ -220,4 +221,17 @@ fn nothing_of_a_recording_acts_on_the_terminal() {
     let page = crate::why::text::page(&why, look);
     assert!(page.contains("stacks\u{fffd}[2J"), "{page}");
     assert!(!page.contains(|c| c != '\n' && record::units::names::is_harmful(c)));
+}
+
+#[test]
+fn the_recordings_of_earlier_versions_are_read_and_that_of_a_later_one_is_refused() {
+    for text in testkit::formats::all("recording") {
+        let recording = Recording::read(&text[..]).unwrap();
+        let begins = recording.begins_unix_s();
+        let seen = recording.observed(begins, begins + 1e6, None);
+        assert!(!seen.sampled.samples.is_empty());
+        let newer = Recording::read(&testkit::formats::newer(&text)[..]);
+        let why = newer.unwrap_err().to_string();
+        assert!(why.contains("trimbench 99.0.0 wrote it"), "{why}");
+    }
 }

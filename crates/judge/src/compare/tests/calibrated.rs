@@ -10,6 +10,7 @@ use crate::compare::replicate::{Estimate, of_actor, of_run};
 use crate::compare::{ChangeFinding, Figure};
 use crate::judging::samples::sample;
 use testkit::Rng;
+use testkit::gate::{only_in_soak, soak};
 
 /// Figures that noise moves.
 const NOISY: [Figure; 9] = [
@@ -23,10 +24,6 @@ const NOISY: [Figure; 9] = [
     Figure::TrimRate,
     Figure::Await,
 ];
-
-fn soak() -> bool {
-    std::env::var_os("TRIMBENCH_SOAK").is_some()
-}
 
 /// These figures of a run.
 fn told(made: &Made, seed: u64, of: &[Figure]) -> Vec<Option<Estimate>> {
@@ -211,7 +208,7 @@ fn changes_that_matter_are_found() {
 /// By how much a rate must change to be found in nine of ten pairs, printed for docs/figures/compare.md.
 #[test]
 fn how_small_a_change_one_run_each_sees() {
-    if !soak() {
+    if !only_in_soak() {
         return;
     }
     for intervals in [5, 10, 20, 60] {

@@ -70,9 +70,8 @@ fn has_io_uring() -> bool {
     let spec = nop(CLOSED, Engine::Null);
     match Actor::start(spec, Clock::start()) {
         Ok(_) => true,
-        Err(error) => {
-            assert!(std::env::var_os("CI").is_none(), "{error}");
-            println!("skipped: {error}");
+        Err(_) => {
+            testkit::gate::skip("need io_uring");
             false
         }
     }

@@ -9,6 +9,7 @@ use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use record::form;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -22,6 +23,9 @@ const LONGEST: u64 = 1 << 28;
 #[derive(Debug, Serialize, Deserialize)]
 struct Head {
     format: String,
+    /// The version that wrote it.
+    #[serde(default)]
+    version: String,
     entries: usize,
 }
 
@@ -98,6 +102,7 @@ pub(super) enum Unreadable {
 fn to_text(entries: &[Entry]) -> Result<Vec<u8>, serde_json::Error> {
     let head = Head {
         format: FORMAT.to_owned(),
+        version: form::VERSION.to_owned(),
         entries: entries.len(),
     };
     let mut text = serde_json::to_vec(&head)?;
@@ -111,6 +116,9 @@ fn to_text(entries: &[Entry]) -> Result<Vec<u8>, serde_json::Error> {
 
 fn parse(text: &str) -> Result<Vec<Entry>, Unreadable> {
     let other = |why: &str| Unreadable::Other(why.to_owned());
+    if let Some(why) = form::refusal(text.as_bytes(), FORMAT) {
+        return Err(Unreadable::Other(why));
+    }
     let mut lines = text.lines();
     let head: Head = lines
         .next()
@@ -209,6 +217,19 @@ mod tests {
         }
         let first_two: String = text.lines().take(2).map(|l| format!("{l}\n")).collect();
         assert!(parse(&first_two).is_err());
+    }
+
+    #[test]
+    fn the_journals_of_earlier_versions_are_read_and_that_of_a_later_one_is_refused() {
+        for text in testkit::formats::all("trash-journal") {
+            let entries = parse(str::from_utf8(&text).unwrap()).unwrap();
+            assert_eq!(entries[0].name.to_path(), Path::new("big"));
+            let newer = testkit::formats::newer(&text);
+            let Err(Unreadable::Other(why)) = parse(str::from_utf8(&newer).unwrap()) else {
+                panic!("it was read");
+            };
+            assert!(why.contains("trimbench 99.0.0 wrote it"), "{why}");
+        }
     }
 
     proptest! {

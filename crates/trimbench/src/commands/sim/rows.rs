@@ -171,7 +171,7 @@ mod tests {
             .map(|kind| format!("{:?}", kind.name()));
         let text = format!(
             "profile = \"ideal\"\npolicy = [{}]\nsize = \"16M\"\nreaders = 1\n\
-             baseline = \"1s\"\nrecovery = \"10ms\"\nflash = \"16k 256 7% greedy\"\n",
+             per-io = \"1ms\"\nbaseline = \"1s\"\nrecovery = \"10ms\"\nflash = \"16k 256 7% greedy\"\n",
             policies.collect::<Vec<_>>().join(", ")
         );
         let ideal = ssd::profiles::by_name("ideal").unwrap();
