@@ -48,9 +48,7 @@ mod yardstick;
 mod tests;
 
 use crate::verdict::condition::{Checked, Condition};
-use crate::verdict::{
-    Control, Discard, Finding, Foreground, Reason, VERDICT_SCHEMA, Verdict, provenance,
-};
+use crate::verdict::{Control, Finding, Foreground, Reason, VERDICT_SCHEMA, Verdict, provenance};
 use part::{FromControl, PartJudged};
 use record::as_drive;
 use record::{DiscardSetting, EventKind, Part, RunRecord, Slower};
@@ -152,12 +150,8 @@ fn with_its_part(
         foreground: foreground(&control),
     });
     let mut verdict = Verdict {
-        schema: VERDICT_SCHEMA.to_owned(),
         verdict: finding,
         summary: summary::sentence(&main, finding, &reasons, &look_at),
-        conditions: Vec::new(),
-        run: provenance::Run::of(&record.head),
-        target: provenance::Target::of(&record.head),
         reasons,
         foreground: foreground(&main),
         discard: main.discard,
@@ -165,12 +159,10 @@ fn with_its_part(
         try_bytes: main.try_bytes,
         fit: main.fit,
         control,
-        slower: slower(record),
         others: main.discards.others.figures(record),
         writes: writes::of(record, &window),
-        absences: presence::absences(record),
-        waits: waits::waited(record),
         warnings,
+        ..blank(record)
     };
     verdict.conditions = conditions(record, &verdict);
     (verdict, Some((window, main)))
@@ -282,31 +274,29 @@ fn in_what_time(slower: Slower) -> String {
     )
 }
 
+/// Returns what a verdict says of every record, whatever was found.
+fn blank(record: &RunRecord) -> Verdict {
+    Verdict {
+        schema: VERDICT_SCHEMA.to_owned(),
+        run: provenance::Run::of(&record.head),
+        target: provenance::Target::of(&record.head),
+        slower: slower(record),
+        absences: presence::absences(record),
+        waits: waits::waited(record),
+        ..Verdict::default()
+    }
+}
+
 /// Returns the verdict of a record that lacks the deletion.
 fn nothing(record: &RunRecord) -> Verdict {
     let why = window::cut_short(record);
     let mut reasons = vec![Reason::NoDeletion];
     reasons.extend(why);
     let mut verdict = Verdict {
-        schema: VERDICT_SCHEMA.to_owned(),
-        verdict: Finding::Inconclusive,
         reasons,
         summary: summary::before_the_deletion(why),
-        conditions: Vec::new(),
-        run: provenance::Run::of(&record.head),
-        target: provenance::Target::of(&record.head),
-        foreground: Vec::new(),
-        discard: Discard::default(),
-        deletion: None,
-        try_bytes: None,
-        fit: None,
-        control: None,
-        slower: slower(record),
-        others: None,
-        writes: None,
-        absences: presence::absences(record),
-        waits: waits::waited(record),
         warnings: warnings(record, None),
+        ..blank(record)
     };
     verdict.conditions = conditions(record, &verdict);
     verdict

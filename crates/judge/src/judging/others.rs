@@ -11,8 +11,8 @@
 
 use std::ops::Range;
 
-use super::counting::{Counted, MEANINGFUL, SIGNIFICANT, upper};
-use super::discards::{Seen, TRICKLE_BYTES, in_service, threshold};
+use super::counting::{Counted, MEANINGFUL, SIGNIFICANT, significant, upper};
+use super::discards::{Seen, TRICKLE_BYTES, in_service};
 use super::spans::Spans;
 use super::stats::total;
 use super::window::Window;
@@ -232,7 +232,7 @@ impl Shares {
         let wait_ms: Vec<u64> = (0..n)
             .map(|i| (seen.wait_ms[i] as f64 * share(i)) as u64)
             .collect();
-        let least = threshold(&self.others, total_bytes, false);
+        let least = significant(&self.others);
         let significant: Vec<bool> = self.others.iter().map(|&bytes| bytes >= least).collect();
         let all = NotTheDeletions::ALL.into_iter();
         let delete = window.delete.clone().unwrap_or(0..0);

@@ -12,8 +12,9 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use record::units::{parse_duration, parse_share};
+
 use super::{Finding, Foreground, Reason, Verdict};
-use record::units::UnitError;
 
 /// The figure that a condition tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,30 +102,6 @@ pub enum CheckResult {
     Unknown,
 }
 
-/// Why a text isn't a condition.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ConditionError {
-    /// There is no comparison in it.
-    #[error("'{0}' compares nothing: use >, >=, < or <=, e.g. 'stall>1s'")]
-    NoComparison(String),
-    /// The figure isn't known.
-    #[error(
-        "'{0}' is not known: use stall, longest, depth, p99, p999, max or lost, e.g. 'stall>1s'"
-    )]
-    UnknownFigure(String),
-    /// The brackets name no actor.
-    #[error("'{0}' names no actor: write e.g. 'stall(reader)>1s', or 'stall>1s' for any actor")]
-    NoActor(String),
-    /// The value can't be read.
-    #[error("'{condition}': {why}")]
-    Value {
-        /// The whole condition.
-        condition: String,
-        /// The reason why its value can't be read.
-        why: UnitError,
-    },
-}
-
 const FIGURES: [(&str, Figure); 7] = [
     ("stall", Figure::Stall),
     ("longest", Figure::Longest),
@@ -142,49 +119,6 @@ const COMPARISONS: [(&str, Comparison); 4] = [
     (">", Comparison::Above),
     ("<", Comparison::Below),
 ];
-
-/// Parses a condition:
-///
-/// - a figure (`stall`, `longest`, `depth`, `p99`, `p999`, `max`, `lost`);
-/// - an actor's name in brackets, unless any actor is meant;
-/// - a comparison (`>`, `>=`, `<`, `<=`);
-/// - a duration with its unit, or for `depth` a share (`10%` or `0.1`).
-///
-/// # Errors
-/// If a part is missing or unknown; the message names what is allowed.
-pub fn parse(text: &str) -> Result<Condition, ConditionError> {
-    let Some((name, comparison, value)) = split(text) else {
-        return Err(ConditionError::NoComparison(text.trim().to_owned()));
-    };
-    let (figure, actor) = match name.split_once('(') {
-        Some((figure, actor)) => (figure.trim_end(), Some(actor)),
-        None => (name, None),
-    };
-    let known = FIGURES
-        .iter()
-        .find(|(known, _)| figure.eq_ignore_ascii_case(known));
-    let Some(&(_, figure)) = known else {
-        return Err(ConditionError::UnknownFigure(figure.to_owned()));
-    };
-    let actor = match actor.map(|actor| actor.strip_suffix(')').unwrap_or_default().trim()) {
-        Some("") => return Err(ConditionError::NoActor(text.trim().to_owned())),
-        actor => actor.map(str::to_owned),
-    };
-    let value = match figure {
-        Figure::Depth => record::units::parse_share(value),
-        _ => record::units::parse_duration(value).map(|d| d.as_secs_f64()),
-    };
-    let value = value.map_err(|why| ConditionError::Value {
-        condition: text.trim().to_owned(),
-        why,
-    })?;
-    Ok(Condition {
-        figure,
-        actor,
-        comparison,
-        value,
-    })
-}
 
 /// Splits a condition into its figure's text, the comparison, and the value's text; `None` without
 /// a comparison.
@@ -345,10 +279,47 @@ impl Unit {
 }
 
 impl FromStr for Condition {
-    type Err = ConditionError;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, ConditionError> {
-        parse(text)
+    /// Parses a condition:
+    ///
+    /// - a figure (`stall`, `longest`, `depth`, `p99`, `p999`, `max`, `lost`);
+    /// - an actor's name in brackets, unless any actor is meant;
+    /// - a comparison (`>`, `>=`, `<`, `<=`);
+    /// - a duration with its unit, or for `depth` a share (`10%` or `0.1`).
+    ///
+    /// The error names what is missing or unknown, and what is allowed.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        let (name, comparison, value) = split(text).ok_or_else(|| {
+            format!("'{text}' compares nothing: use >, >=, < or <=, e.g. 'stall>1s'")
+        })?;
+        let (name, actor) = match name.split_once('(') {
+            Some((name, actor)) => (name.trim_end(), Some(actor)),
+            None => (name, None),
+        };
+        let mut known = FIGURES.into_iter();
+        let known = known.find(|(known, _)| name.eq_ignore_ascii_case(known));
+        let (_, figure) = known.ok_or_else(|| {
+            let known = "stall, longest, depth, p99, p999, max or lost";
+            format!("'{name}' is not known: use {known}, e.g. 'stall>1s'")
+        })?;
+        let actor = actor.map(|actor| actor.strip_suffix(')').unwrap_or_default().trim());
+        if actor == Some("") {
+            return Err(format!(
+                "'{text}' names no actor: write e.g. 'stall(reader)>1s', or 'stall>1s' for any actor"
+            ));
+        }
+        let value = match figure {
+            Figure::Depth => parse_share(value),
+            _ => parse_duration(value).map(|d| d.as_secs_f64()),
+        };
+        Ok(Condition {
+            figure,
+            actor: actor.map(str::to_owned),
+            comparison,
+            value: value.map_err(|why| format!("'{text}': {why}"))?,
+        })
     }
 }
 
@@ -372,6 +343,10 @@ mod tests {
     use super::*;
     use crate::verdict::{Discard, Figures, Finding, Stall, VERDICT_SCHEMA};
     use record::LoopKind;
+
+    fn condition(text: &str) -> Result<Condition, String> {
+        text.parse()
+    }
 
     fn actor(name: &str, stall: Option<Stall>, p99_us: Option<f64>) -> Foreground {
         Foreground {
@@ -440,7 +415,7 @@ mod tests {
     }
 
     fn result(text: &str, verdict: &Verdict) -> CheckResult {
-        parse(text).unwrap().check(verdict).result
+        condition(text).unwrap().check(verdict).result
     }
 
     #[test]
@@ -499,7 +474,7 @@ mod tests {
             ("p99(reader)>1ms", None, None, CheckResult::Unknown),
             ("stall(nobody)>1s", None, None, CheckResult::Unknown),
         ] {
-            let checked = parse(text).unwrap().check(&verdict);
+            let checked = condition(text).unwrap().check(&verdict);
             assert_eq!(checked.condition, text);
             assert_eq!(checked.actor.as_deref(), actor, "{text}");
             assert_eq!(checked.value, value, "{text}");
@@ -556,7 +531,7 @@ mod tests {
 
     #[test]
     fn errors_name_what_is_allowed() {
-        let message = |text: &str| parse(text).unwrap_err().to_string();
+        let message = |text: &str| condition(text).unwrap_err().to_string();
         assert!(message("stall").contains(">="));
         assert!(message("stall=1s").contains(">="));
         assert!(message("iops<3").contains("longest"));
@@ -569,14 +544,14 @@ mod tests {
         for text in ["stall()>1s", "stall(wal>1s"] {
             assert!(message(text).contains("stall(reader)>1s"), "{text}");
         }
-        assert!(parse("stall>>1s").is_err());
+        assert!(condition("stall>>1s").is_err());
     }
 
     proptest::proptest! {
         #[test]
         fn any_text_is_parsed_or_refused(text: String, sign in "[<>]=?", value in "[0-9a-z%.]{0,6}") {
-            let _ = parse(&text);
-            if let Ok(condition) = parse(&format!("stall{sign}{value}")) {
+            let _ = condition(&text);
+            if let Ok(condition) = condition(&format!("stall{sign}{value}")) {
                 proptest::prop_assert_eq!(condition.to_string().parse(), Ok(condition));
             }
         }
@@ -592,7 +567,7 @@ mod tests {
             "lost>2m",
             "stall(wal)>200ms",
         ] {
-            let condition = parse(text).unwrap();
+            let condition = condition(text).unwrap();
             assert_eq!(condition.to_string(), text);
             assert_eq!(condition.to_string().parse(), Ok(condition));
         }

@@ -83,7 +83,7 @@ fn figures(html: &mut String, comparison: &Comparison) {
             head.extend((i > 0).then_some("change"));
         }
         let rows = table.rows.iter().map(|row| {
-            let mut cells = vec![cell(words::label(row.figure))];
+            let mut cells = vec![cell(row.figure.label())];
             for (i, side) in words::sides(row).iter().enumerate() {
                 cells.push(cell(side));
                 if let Some(change) = i.checked_sub(1).and_then(|i| row.changes.get(i)) {

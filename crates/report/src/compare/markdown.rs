@@ -39,7 +39,7 @@ pub fn comparison(comparison: &Comparison) -> String {
         let columns = 2 * comparison.groups.len().max(1) - 1;
         text += &format!("{header}\n|---|{}\n", "--:|".repeat(columns));
         for row in differing {
-            text += &format!("| {} |", words::label(row.figure));
+            text += &format!("| {} |", row.figure.label());
             for (i, side) in words::sides(row).iter().enumerate() {
                 text += &format!(" {side} |");
                 if let Some(change) = i.checked_sub(1).and_then(|i| row.changes.get(i)) {

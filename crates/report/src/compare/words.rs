@@ -1,10 +1,9 @@
 //! Figures and their changes in words.
 
 use judge::compare::{
-    Basis, Better, Change, ChangeFinding, Compared, Comparison, Doubt, Figure, Percentile, Stretch,
+    Basis, Better, Change, ChangeFinding, Compared, Comparison, Doubt, RunSummary, SetUpDifference,
     Unit,
 };
-use judge::compare::{RunSummary, SetUpDifference};
 
 use crate::words::Tone;
 
@@ -17,37 +16,6 @@ const NARROW: f64 = 2.0;
 
 /// A wider one than this says nothing.
 const WIDE: f64 = 10.0;
-
-/// The name of a figure in a table.
-pub(crate) fn label(figure: Figure) -> &'static str {
-    use Percentile::{P50, P99, P999};
-    match figure {
-        Figure::BaselineRate => "rate before",
-        Figure::DeleteRate => "rate discarding",
-        Figure::OpsRatio => "rate left",
-        Figure::Stall => "stall",
-        Figure::Longest => "longest stall",
-        Figure::Depth => "left in stall",
-        Figure::Lost => "lost time",
-        Figure::Worst => "worst latency",
-        Figure::Latency(Stretch::Baseline, P50) => "p50 before",
-        Figure::Latency(Stretch::Baseline, P99) => "p99 before",
-        Figure::Latency(Stretch::Baseline, P999) => "p99.9 before",
-        Figure::Latency(Stretch::Delete, P50) => "p50 discarding",
-        Figure::Latency(Stretch::Delete, P99) => "p99 discarding",
-        Figure::Latency(Stretch::Delete, P999) => "p99.9 discarding",
-        Figure::Latency(Stretch::Recovery, P50) => "p50 after",
-        Figure::Latency(Stretch::Recovery, P99) => "p99 after",
-        Figure::Latency(Stretch::Recovery, P999) => "p99.9 after",
-        Figure::TrimRate => "TRIM rate",
-        Figure::DiscardBytes => "discarded",
-        Figure::DiscardCommands => "commands",
-        Figure::DiscardActive => "active",
-        Figure::Drain => "drained after",
-        Figure::Await => "mean wait",
-        Figure::DeletionSeconds => "deletion calls",
-    }
-}
 
 /// A figure in each group, all in one unit.
 pub(crate) fn sides(row: &Compared) -> Vec<String> {
@@ -190,7 +158,7 @@ pub(crate) fn is_same(row: &Compared, mut groups: std::ops::Range<usize>) -> boo
 
 /// Figures that are the same, with their value in the reference, e.g. `rate before 19,900/s`.
 pub(crate) fn same<'a>(rows: impl Iterator<Item = &'a &'a Compared>) -> Vec<String> {
-    let figure = |row: &&Compared| format!("{} {}", label(row.figure), sides(row)[0]);
+    let figure = |row: &&Compared| format!("{} {}", row.figure.label(), sides(row)[0]);
     rows.map(figure).collect()
 }
 

@@ -99,7 +99,7 @@ fn rows(page: &mut Page, comparison: &Comparison, rows: &[&Compared]) {
 
 /// `beside`: how wide values are, where the change has room beside them.
 fn row(page: &mut Page, row: &Compared, i: usize, change: &Change, beside: Option<usize>) {
-    let name = format!("  {}", left(words::label(row.figure), NAME));
+    let name = format!("  {}", left(row.figure.label(), NAME));
     let wide = beside.unwrap_or(VALUE);
     let sides = words::sides(row);
     let value = |i: usize| right(&sides[i], wide);

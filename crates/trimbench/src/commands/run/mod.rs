@@ -3,7 +3,6 @@
 pub(crate) mod args;
 mod intentions;
 mod marks;
-pub(crate) mod parsers;
 mod planning;
 mod waits;
 
