@@ -135,15 +135,15 @@ impl Discards {
             u64::MAX
         };
         it.significant = it.bytes.iter().map(|&b| b >= least).collect();
-        let felt = it.felt(record);
-        it.covered = in_service(record, &felt, &it.commands, &it.wait_ms);
+        let slowing = it.slowing(record);
+        it.covered = in_service(record, &slowing, &it.commands, &it.wait_ms);
         it
     }
 
     /// Returns the intervals whose discards could slow the foreground down: the significant ones,
     /// and those with few bytes whose discards took as long. A drive may take as long for 16 KiB as
     /// for 100 MiB, and btrfs sends the small ones first.
-    fn felt(&self, record: &RunRecord) -> Vec<bool> {
+    fn slowing(&self, record: &RunRecord) -> Vec<bool> {
         let wait_ms = |i: usize| {
             (self.commands[i] > 0).then(|| self.wait_ms[i] as f64 / f64::from(self.commands[i]))
         };
@@ -297,21 +297,21 @@ impl Discards {
     }
 }
 
-/// Returns the intervals in `felt`, and those before them that a discard which completed in one of
+/// Returns the intervals in `slowing`, and those before them that a discard which completed in one of
 /// them spans whole by its wait.
 pub(super) fn in_service(
     record: &RunRecord,
-    felt: &[bool],
+    slowing: &[bool],
     commands: &[u32],
     wait_ms: &[u64],
 ) -> Vec<bool> {
-    let mut covered = felt.to_vec();
+    let mut covered = slowing.to_vec();
     let at = &record.intervals.at_s;
     // From the last to the first: the earliest begin of any discard that is still to complete.
     let mut begun_s = f64::INFINITY;
     for i in (0..covered.len()).rev() {
         covered[i] |= at[i] >= begun_s;
-        if felt[i] && commands[i] > 0 {
+        if slowing[i] && commands[i] > 0 {
             let wait_s = wait_ms[i] as f64 / 1e3 / f64::from(commands[i]);
             begun_s = begun_s.min(at[i] - wait_s);
         }

@@ -124,9 +124,8 @@ const COMPARISONS: [(&str, Comparison); 4] = [
 /// a comparison.
 pub(crate) fn split(text: &str) -> Option<(&str, Comparison, &str)> {
     let (name, rest) = text.split_at(text.find(['<', '>'])?);
-    let (sign, comparison) = COMPARISONS
-        .iter()
-        .find(|(sign, _)| rest.starts_with(sign))?;
+    let mut signs = COMPARISONS.iter();
+    let (sign, comparison) = signs.find(|(sign, _)| rest.starts_with(sign))?;
     Some((name.trim(), *comparison, rest[sign.len()..].trim()))
 }
 
@@ -177,17 +176,13 @@ fn is_known(verdict: &Verdict) -> bool {
 impl Condition {
     /// Checks it against a verdict.
     pub fn check(&self, verdict: &Verdict) -> Checked {
-        let worst = verdict
-            .foreground
-            .iter()
-            .filter(|f| self.actor.as_ref().is_none_or(|actor| f.actor == *actor))
-            .filter_map(|f| Some((f, self.figure.of(f)?)))
-            .reduce(
-                |worst, next| match self.comparison.is_worse(next.1, worst.1) {
-                    true => next,
-                    false => worst,
-                },
-            );
+        let named = |f: &&Foreground| self.actor.as_ref().is_none_or(|actor| f.actor == *actor);
+        let all = verdict.foreground.iter().filter(named);
+        let figures = all.filter_map(|f| Some((f, self.figure.of(f)?)));
+        let worst = figures.reduce(|worst, next| {
+            let is_worse = self.comparison.is_worse(next.1, worst.1);
+            if is_worse { next } else { worst }
+        });
         let holds = worst.is_some_and(|(_, value)| self.comparison.holds(value, self.value));
         let unproven =
             self.figure.is_of_stalls() && UNPROVEN.iter().any(|r| verdict.reasons.contains(r));
@@ -236,10 +231,10 @@ impl Figure {
             Figure::P99 => seconds(foreground.beside().p99_us),
             Figure::P999 => seconds(foreground.beside().p999_us),
             Figure::Max => seconds(foreground.beside().max_us),
-            Figure::Lost => foreground
-                .lost_s
-                .or(stall.map(|s| s.lost_s))
-                .or(unharmed(0.0)),
+            Figure::Lost => {
+                let lost_s = foreground.lost_s.or(stall.map(|s| s.lost_s));
+                lost_s.or(unharmed(0.0))
+            }
         }
     }
 
@@ -263,9 +258,10 @@ impl Unit {
     pub fn exact(self, limit: f64) -> String {
         match self {
             Unit::Share => format!("{}%", limit * 100.0),
-            Unit::Seconds => record::units::duration_exact(
-                std::time::Duration::try_from_secs_f64(limit).unwrap_or_default(),
-            ),
+            Unit::Seconds => {
+                let limit = std::time::Duration::try_from_secs_f64(limit);
+                record::units::duration_exact(limit.unwrap_or_default())
+            }
         }
     }
 
