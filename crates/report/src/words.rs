@@ -254,7 +254,7 @@ macro_rules! texts {
     };
 }
 
-/// What to know and to do about a reason whose text is always the same.
+/// Explains a reason whose text is always the same, with the next step.
 fn fixed(reason: Reason) -> &'static str {
     use Reason::{CountersOff, NoDiscards, TooLittleDeleted, TooNoisy};
     texts! { reason {

@@ -8,8 +8,8 @@ use record::units::{bytes, latency_us, seconds};
 /// No estimate of the time left before this: it would rest on no rate.
 const ESTIMATED: Duration = Duration::from_secs(3);
 
-/// Ends a line of progress: what is not discarded yet, how long others wait, and how long the bytes
-/// that are left take at a rate.
+/// Ends a line of progress: what is not discarded yet, how long other I/O waits, and how long the
+/// bytes that are left take at a rate.
 pub(crate) fn line(
     mut parts: Vec<String>,
     progress: &Progress,

@@ -110,8 +110,8 @@ impl GoalArgs {
         self.profile.as_deref().map(card::named).transpose()
     }
 
-    /// Returns the goal as words for a unit of systemd: a card's file by its absolute path, and the
-    /// slowdown also where it is the default, which another version may have another of.
+    /// Returns the goal as words for a unit of systemd. A card's file has its absolute path. The
+    /// slowdown is there also where it is the default, because another version may have another.
     pub(crate) fn in_unit(&self, has_slowdown: bool) -> Result<Vec<String>, Error> {
         let profile = match &self.profile {
             Some(name) if name.contains('/') || name.ends_with(".toml") => {

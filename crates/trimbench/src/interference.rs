@@ -132,7 +132,7 @@ fn came_to(result: &GoalResult, measured: &Measured) -> String {
     }
 }
 
-/// What it was measured on.
+/// Names the I/O that it was measured on.
 fn on_whom(result: &GoalResult) -> &'static str {
     match result.witness {
         Some(Witness::Readers) => " (measured on the drive's readers)",
