@@ -23,10 +23,10 @@ use bench::Survey;
 use bench::plan::{
     ActorSpec, Deletion, Discard, LoopKind, Method, Place, Plan, Timing, Truncate, Unlink,
 };
-use record::units::{GIB, MIB, bytes};
+use record::units::{GIB, MIB};
 use ssd::fit::{Fit, Point};
 
-use crate::exit::{Error, usage};
+use crate::exit::Error;
 use storage::FileSystem;
 
 /// Discards of a rung: enough for a mean, and soon over.
@@ -95,23 +95,28 @@ pub(super) fn of(
     sizes.dedup();
     let unit = survey.space.block_bytes.max(4096);
     if let Some(odd) = sizes.iter().find(|&&s| s == 0 || !s.is_multiple_of(unit)) {
-        return Err(usage(format!(
+        return Err(Error::Usage(format!(
             "sizes {odd}: discards are whole blocks, so give multiples of {unit} bytes"
         )));
     }
     let fits = |&size: &u64| size <= most && space / size >= LEAST;
     let sizes: Vec<u64> = sizes.into_iter().filter(fits).collect();
     if sizes.is_empty() {
-        let [most, space] = [most, space].map(bytes);
-        return Err(usage(format!(
-            "no size of the ladder fits: discards here are at most {most}, and of each size at least \
-             {LEAST} must go into {space}; give smaller sizes, or free some space"
+        return Err(Error::Usage(format!(
+            "no size of the ladder fits: discards here are at most {}, and of {} at least {LEAST} \
+             must go into {}; give smaller sizes, or free some space",
+            record::units::bytes(most),
+            "each size",
+            record::units::bytes(space)
         )));
     }
     let pause = OWN_PAUSE.mul_f64(times).max(PAUSE);
-    let quiet = |&size: &u64| quiet(survey, size, (space / size).min(MOST), pause);
+    let quiet = sizes
+        .iter()
+        .map(|&size| quiet(survey, size, (space / size).min(MOST), pause))
+        .collect();
     Ok(Ladder {
-        quiet: sizes.iter().map(quiet).collect(),
+        quiet,
         sizes,
         space,
         times,
@@ -170,7 +175,10 @@ fn quiet(survey: &Survey, size: u64, discards: u64, pause: Duration) -> Rung {
         ..timing()
     };
     Rung {
-        about: format!("{discards} discards of {}, one by one", bytes(size)),
+        about: format!(
+            "{discards} discards of {}, one by one",
+            record::units::bytes(size)
+        ),
         plan: plan(survey, None, timing, method, size, discards),
     }
 }
@@ -185,9 +193,11 @@ fn loaded(survey: &Survey, size: u64, discards: u64, times: f64) -> Rung {
         drain_limit: DRAIN.mul_f64(times.max(1.0)),
         ..timing()
     };
-    let each = bytes(size);
     Rung {
-        about: format!("{discards} discards of {each}, back to back, beside 8 reads in flight"),
+        about: format!(
+            "{discards} discards of {}, back to back, beside 8 reads in flight",
+            record::units::bytes(size)
+        ),
         plan: plan(survey, Some(arrival), timing, method, size, discards),
     }
 }
@@ -212,9 +222,9 @@ fn plan(
 ) -> Plan {
     let direct = survey.direct.is_ok();
     let file = matches!(survey.place, Place::Directory(_));
-    let readers = readers.into_iter();
     Plan {
         actors: readers
+            .into_iter()
             .map(|arrival| ActorSpec::reader(direct, arrival))
             .collect(),
         deletion: Some(Deletion {
