@@ -52,7 +52,7 @@ fn caught<T>(failure: T, body: impl FnOnce() -> Result<T, String>) -> T {
 }
 
 impl trimbench_throttle {
-    fn taken(&self) -> MutexGuard<'_, Session> {
+    fn locked(&self) -> MutexGuard<'_, Session> {
         self.session.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -138,7 +138,7 @@ pub unsafe extern "C" fn trimbench_throttle_wait(
     caught(-1, || {
         // SAFETY: the caller's handle.
         let throttle = unsafe { handle(throttle) }?;
-        let mut session = throttle.taken();
+        let mut session = throttle.locked();
         let may = session.wait(bytes).map_err(|error| error.to_string())?;
         throttle.note(&session);
         Ok(i64::try_from(may).unwrap_or(i64::MAX))
@@ -180,7 +180,7 @@ pub unsafe extern "C" fn trimbench_throttle_done(
     caught(-1, || {
         // SAFETY: the caller's handle.
         let throttle = unsafe { handle(throttle) }?;
-        let mut session = throttle.taken();
+        let mut session = throttle.locked();
         session.done(bytes).map_err(|error| error.to_string())?;
         throttle.note(&session);
         Ok(0)
@@ -199,7 +199,7 @@ pub unsafe extern "C" fn trimbench_throttle_set_goal(
     caught(-1, || {
         // SAFETY: the caller's handle and string.
         let (throttle, goal) = unsafe { (handle(throttle)?, goal_of(goal)?) };
-        throttle.taken().set_goal(goal);
+        throttle.locked().set_goal(goal);
         Ok(0)
     })
 }

@@ -39,10 +39,10 @@ pub fn together(
     if series.is_empty() {
         return Ok(base);
     }
-    let told = series.iter().all(|one| one.started_unix_s.is_some());
+    let dated = series.iter().all(|one| one.started_unix_s.is_some());
     let warning = match log.dated {
-        Some(true) if told => within_the_second(&base, &mut series),
-        _ => align(&base, &mut series, told && log.dated.is_some()),
+        Some(true) if dated => within_the_second(&base, &mut series),
+        _ => align(&base, &mut series, dated && log.dated.is_some()),
     };
     let base = match fios_device(&base, &series) {
         Some(device) if options.devices.is_empty() => {
@@ -118,7 +118,7 @@ fn joined(
 }
 
 /// Moves fio's logs to where they agree best with the devices, and says how sure that is.
-fn align(base: &RunRecord, series: &mut [FioSeries], told: bool) -> Option<String> {
+fn align(base: &RunRecord, series: &mut [FioSeries], dated: bool) -> Option<String> {
     let ran = series.iter().filter_map(FioSeries::ran);
     let zero_s = ran.map(|(begin, _)| begin).fold(f64::INFINITY, f64::min);
     let own = clocks(series);
@@ -137,7 +137,7 @@ fn align(base: &RunRecord, series: &mut [FioSeries], told: bool) -> Option<Strin
             if next.1 > best.1 { next } else { best }
         });
     if best.1 < AGREED {
-        if told {
+        if dated {
             put(series, &own, 0.0);
             return None;
         }

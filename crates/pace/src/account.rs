@@ -13,6 +13,7 @@ mod readers;
 mod tests;
 mod waits;
 
+use serde::Serialize;
 use std::time::Duration;
 
 use ssd::Time;
@@ -60,7 +61,7 @@ pub struct Account {
 }
 
 /// The discards of one origin: ours, or those of others.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct Discarded {
     /// Bytes.
     pub bytes: u64,

@@ -57,12 +57,9 @@ pub fn actors(record: &RunRecord, run: Run<'_>, mut to: impl Write) -> io::Resul
         &mut to,
     )?;
     let run = run.column();
-    let names: Vec<[String; 2]> = record
-        .head
-        .actors
-        .iter()
-        .map(|actor| [field(&actor.name), field(&actor.op)])
-        .collect();
+    let actors = record.head.actors.iter();
+    let names = actors.map(|actor| [field(&actor.name), field(&actor.op)]);
+    let names: Vec<[String; 2]> = names.collect();
     let mut when = When::new(record);
     for i in 0..record.intervals.len() {
         let start = when.columns(i);
@@ -79,10 +76,10 @@ pub fn actors(record: &RunRecord, run: Run<'_>, mut to: impl Write) -> io::Resul
                 columns.errors[i],
                 columns.bytes[i],
                 rate.map_or(String::new(), |rate| format!("{rate:.3}")),
-                told(columns.p50_us[i]),
-                told(columns.p99_us[i]),
-                told(columns.max_us[i]),
-                told(columns.oldest_us[i]),
+                latency(columns.p50_us[i]),
+                latency(columns.p99_us[i]),
+                latency(columns.max_us[i]),
+                latency(columns.oldest_us[i]),
             )?;
         }
     }
@@ -166,11 +163,10 @@ impl When<'_> {
     }
 }
 
-fn told(us: f32) -> String {
-    if us.is_finite() {
-        format!("{us:.3}")
-    } else {
-        String::new()
+fn latency(us: f32) -> String {
+    match us.is_finite() {
+        true => format!("{us:.3}"),
+        false => String::new(),
     }
 }
 

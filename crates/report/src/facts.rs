@@ -3,8 +3,10 @@
 use ::judge::Verdict;
 use ::judge::verdict::{
     Between, Control, Deletion, Dip, DipDiscards, Discard, Finding, Fit, Foreground,
-    OthersDiscards, Waited, WriteFigures, Writes,
+    OthersDiscards, Stall, Waited, WriteFigures, Writes,
 };
+
+use record::units::{MIB, byte_rate, bytes, counted, latency_us, percent, seconds};
 
 use crate::words::Tone;
 
@@ -22,165 +24,107 @@ pub(crate) struct Fact {
 /// All figures the verdict has.
 pub(crate) fn all(verdict: &Verdict) -> Vec<Fact> {
     let mut facts = Vec::new();
-    if let Some(deletion) = &verdict.deletion {
-        self::deletion(&mut facts, deletion);
-    }
+    facts.extend(verdict.deletion.as_ref().map(deletion));
     for seen in &verdict.foreground {
         foreground(&mut facts, seen, verdict);
     }
     discard(&mut facts, verdict);
-    if let Some(others) = &verdict.others {
-        self::others(&mut facts, others);
-    }
-    if let Some(writes) = &verdict.writes {
-        self::writes(&mut facts, writes);
-    }
+    facts.extend(verdict.others.as_ref().map(others));
+    facts.extend(verdict.writes.as_ref().map(writes));
     if let Some(fit) = &verdict.fit {
-        cost(&mut facts, fit);
+        facts.extend(cost(fit));
+        facts.extend(barrier(fit).map(|text| fact("barrier", Tone::Plain, text)));
     }
-    if let Some(control) = &verdict.control {
-        self::control(&mut facts, control);
-    }
-    if let Some(waits) = &verdict.waits {
-        self::waits(&mut facts, waits);
-    }
+    facts.extend(verdict.control.as_ref().map(control));
+    facts.extend(verdict.waits.as_ref().and_then(waits));
     facts
 }
 
-fn writes(facts: &mut Vec<Fact>, writes: &Writes) {
+fn fact(label: &'static str, tone: Tone, text: impl Into<String>) -> Fact {
+    let text = text.into();
+    Fact { label, tone, text }
+}
+
+/// A line of the parts that are known; none without.
+fn joined<const N: usize>(label: &'static str, parts: [Option<String>; N]) -> Option<Fact> {
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| fact(label, Tone::Plain, parts.join("; ")))
+}
+
+fn writes(writes: &Writes) -> Fact {
     let figures = |figures: WriteFigures| {
-        let rate = format!("{}/s", record::units::bytes(figures.bytes_per_s as u64));
+        let rate = bytes(figures.bytes_per_s as u64);
         match figures.lumpiness {
-            Some(lumpiness) => format!("{rate} at a lumpiness of {lumpiness:.2}"),
-            None => rate,
+            Some(lumpiness) => format!("{rate}/s at a lumpiness of {lumpiness:.2}"),
+            None => format!("{rate}/s"),
         }
     };
-    let phases = [
-        (writes.baseline, "before"),
-        (writes.delete, "beside the deletion"),
-    ];
-    let phases = phases.into_iter();
-    let parts: Vec<String> = phases
-        .filter_map(|(part, when)| Some(format!("{} {when}", figures(part?))))
-        .collect();
-    let text = format!(
-        "{} (standard deviation over mean, of intervals of {})",
-        parts.join(", "),
-        record::units::seconds(writes.interval_ms / 1e3)
-    );
-    fact(facts, "writes", Tone::Plain, text);
+    let before = writes.baseline.map(|it| figures(it) + " before");
+    let beside = writes.delete.map(|it| figures(it) + " beside the deletion");
+    let parts: Vec<String> = before.into_iter().chain(beside).collect();
+    let (parts, interval) = (parts.join(", "), seconds(writes.interval_ms / 1e3));
+    let how = format!("(standard deviation over mean, of intervals of {interval})");
+    fact("writes", Tone::Plain, format!("{parts} {how}"))
 }
 
-fn deletion(facts: &mut Vec<Fact>, deletion: &Deletion) {
-    if deletion.event.is_some() {
-        event(facts, deletion);
-        return;
+/// Returns how much was deleted and how long it took; of an event also how its command ended.
+fn deletion(deletion: &Deletion) -> Fact {
+    let (freed, took) = (bytes(deletion.bytes), seconds(deletion.seconds));
+    if deletion.event.is_none() {
+        let files = counted(deletion.files, "file");
+        let text = format!("{freed} in {files}; the calls took {took}");
+        return fact("deletion", Tone::Plain, text);
     }
-    let plural = if deletion.files == 1 { "" } else { "s" };
-    let text = format!(
-        "{} in {} file{plural}; the calls took {}",
-        record::units::bytes(deletion.bytes),
-        record::units::count(deletion.files),
-        record::units::seconds(deletion.seconds)
-    );
-    fact(facts, "deletion", Tone::Plain, text);
-}
-
-/// Adds how much an event freed, how long it took, and how its command ended.
-fn event(facts: &mut Vec<Fact>, deletion: &Deletion) {
-    let took = record::units::seconds(deletion.seconds);
-    let freed = record::units::bytes(deletion.bytes);
     let (tone, ended) = match (deletion.exit_code, deletion.signal) {
         (Some(0), _) | (None, None) => (Tone::Plain, String::new()),
         (_, Some(signal)) => (Tone::Bad, format!("; signal {signal} ended its command")),
         (Some(code), None) => (Tone::Bad, format!("; its command exited with {code}")),
     };
-    fact(
-        facts,
-        "event",
-        tone,
-        format!("the free space grew by {freed}; it took {took}{ended}"),
-    );
+    let text = format!("the free space grew by {freed}; it took {took}{ended}");
+    fact("event", tone, text)
 }
 
-/// Adds who waited in what, and what nobody could find out.
-fn waits(facts: &mut Vec<Fact>, waits: &Waited) {
+/// Returns who waited in what, and what nobody could find out.
+fn waits(waits: &Waited) -> Option<Fact> {
     let mut text = waits.sentence.clone().unwrap_or_default();
     if !waits.missing.is_empty() {
-        let missing = waits.missing.join("; ");
-        text += &format!(" Not found out: {missing}.");
+        text += &format!(" Not found out: {}.", waits.missing.join("; "));
     }
-    if !text.is_empty() {
-        fact(facts, "who waited", Tone::Plain, text.trim_start());
-    }
-}
-
-fn fact(facts: &mut Vec<Fact>, label: &'static str, tone: Tone, text: impl Into<String>) {
-    let text = text.into();
-    facts.push(Fact { label, tone, text });
-}
-
-/// Whose line it is, where there are several actors.
-fn whose(seen: &Foreground, verdict: &Verdict) -> String {
-    if verdict.foreground.len() > 1 {
-        format!("{}: ", seen.actor)
-    } else {
-        String::new()
-    }
+    (!text.is_empty()).then(|| fact("who waited", Tone::Plain, text.trim_start()))
 }
 
 fn foreground(facts: &mut Vec<Fact>, seen: &Foreground, verdict: &Verdict) {
-    let whose = whose(seen, verdict);
+    // Whose line it is, where there are several actors.
+    let whose = match verdict.foreground.len() {
+        0 | 1 => String::new(),
+        _ => format!("{}: ", seen.actor),
+    };
+    // An open loop keeps its rate by its nature, unless it can't.
+    let kept = |ratio: &f64| *ratio <= 0.9 || !seen.loop_kind.is_open();
     if let Some(stall) = &seen.stall {
-        let all = record::units::seconds(stall.seconds);
-        let longest = record::units::seconds(stall.longest_s);
-        let pieces = if longest == all {
-            "in one piece".to_owned()
-        } else {
-            format!("in all, the longest {longest}")
-        };
-        let how = match stall.limit_us {
-            // An open loop's rate is given; its waits tell.
-            Some(limit) if seen.loop_kind.is_open() => {
-                format!("waits above {}", record::units::latency_us(limit))
-            }
-            _ => format!(
-                "{} of the rate was left; {} of work lost",
-                record::units::percent(stall.depth),
-                record::units::seconds(stall.lost_s)
-            ),
-        };
-        let mut text = format!("{whose}{all} {pieces}; {how}");
-        if let Some(worst) = stall.worst_latency_us {
-            text += &format!("; longest wait {}", record::units::latency_us(worst));
-        }
-        fact(facts, "stall", Tone::Bad, text);
-    } else if let Some(ratio) = seen
-        .ops_ratio
-        // An open loop keeps its rate by its nature, unless it can't.
-        .filter(|&ratio| ratio <= 0.9 || !seen.loop_kind.is_open())
-    {
-        let hue = if ratio <= 0.9 {
+        facts.push(fact(
+            "stall",
+            Tone::Bad,
+            whose.clone() + &stalled(seen, stall),
+        ));
+    } else if let Some(ratio) = seen.ops_ratio.filter(kept) {
+        let tone = if ratio <= 0.9 {
             Tone::Warn
         } else {
             Tone::Plain
         };
-        let mut text = format!(
-            "{whose}{} of the baseline's rate while discards were processed",
-            record::units::percent(ratio)
-        );
+        let left = percent(ratio);
+        let mut text =
+            format!("{whose}{left} of the baseline's rate while discards were processed");
         if let Some(lost) = seen.lost_s.filter(|&lost| lost > 0.0) {
-            text += &format!("; {} of work lost", record::units::seconds(lost));
+            text += &format!("; {} of work lost", seconds(lost));
         }
-        fact(facts, "rate kept", hue, text);
+        facts.push(fact("rate kept", tone, text));
     }
     if let Some(stall) = &seen.stall_by_others {
-        let text = format!(
-            "{whose}{} (to {}), by discards of others",
-            record::units::seconds(stall.seconds),
-            record::units::percent(stall.depth)
-        );
-        fact(facts, "stall", Tone::Warn, text);
+        let (long, depth) = (seconds(stall.seconds), percent(stall.depth));
+        let text = format!("{whose}{long} (to {depth}), by discards of others");
+        facts.push(fact("stall", Tone::Warn, text));
     }
     let kinds = [
         None,
@@ -193,46 +137,51 @@ fn foreground(facts: &mut Vec<Fact>, seen: &Foreground, verdict: &Verdict) {
         let of_kind = |dip: &&Dip| dip.discards == kind && !kinds[..i].contains(&kind);
         let some: Vec<&Dip> = seen.dips.iter().filter(of_kind).collect();
         if !some.is_empty() {
-            fact(facts, "dips", Tone::Plain, dips(&some, kind, &whose));
+            facts.push(fact(
+                "dips",
+                Tone::Plain,
+                whose.clone() + &dips(&some, kind),
+            ));
         }
     }
     if let Some(unfinished) = &seen.unfinished {
-        let plural = if unfinished.operations == 1 { "" } else { "s" };
-        fact(
-            facts,
-            "unfinished",
-            Tone::Bad,
-            format!(
-                "{whose}{} operation{plural} never finished; the oldest had waited {}",
-                record::units::count(unfinished.operations),
-                record::units::latency_us(unfinished.oldest_us)
-            ),
-        );
+        let operations = counted(unfinished.operations, "operation");
+        let oldest = latency_us(unfinished.oldest_us);
+        let text = format!("{whose}{operations} never finished; the oldest had waited {oldest}");
+        facts.push(fact("unfinished", Tone::Bad, text));
     }
 }
 
-fn dips(dips: &[&Dip], discards: Option<DipDiscards>, whose: &str) -> String {
-    let mut parts: Vec<String> = dips
-        .iter()
-        .take(DIPS_SHOWN)
-        .map(|dip| {
-            format!(
-                "{} at {:.1} s (to {})",
-                record::units::seconds(dip.seconds),
-                dip.at_s,
-                record::units::percent(dip.depth)
-            )
-        })
-        .collect();
+fn stalled(seen: &Foreground, stall: &Stall) -> String {
+    let (all, longest) = (seconds(stall.seconds), seconds(stall.longest_s));
+    let pieces = match longest == all {
+        true => "in one piece".to_owned(),
+        false => format!("in all, the longest {longest}"),
+    };
+    let how = match stall.limit_us {
+        // An open loop's rate is given; its waits tell.
+        Some(limit) if seen.loop_kind.is_open() => format!("waits above {}", latency_us(limit)),
+        _ => {
+            let (depth, lost) = (percent(stall.depth), seconds(stall.lost_s));
+            format!("{depth} of the rate was left; {lost} of work lost")
+        }
+    };
+    let worst = stall.worst_latency_us.map(latency_us);
+    let worst = worst.map_or(String::new(), |us| format!("; longest wait {us}"));
+    format!("{all} {pieces}; {how}{worst}")
+}
+
+/// Returns some dips, and whose discards were in them.
+fn dips(dips: &[&Dip], discards: Option<DipDiscards>) -> String {
+    let dip = |dip: &&Dip| {
+        let (long, depth) = (seconds(dip.seconds), percent(dip.depth));
+        format!("{long} at {:.1} s (to {depth})", dip.at_s)
+    };
+    let mut parts: Vec<String> = dips.iter().take(DIPS_SHOWN).map(dip).collect();
     if dips.len() > DIPS_SHOWN {
         parts.push(format!("{} more", dips.len() - DIPS_SHOWN));
     }
-    format!("{whose}{}; {}", parts.join(", "), whose_doing(discards))
-}
-
-/// Returns in words whose discards were in a dip.
-fn whose_doing(discards: Option<DipDiscards>) -> &'static str {
-    match discards {
+    let whose = match discards {
         Some(DipDiscards::Unknown) => "whether there were discards isn't known",
         Some(DipDiscards::Others) => "beside discards of others",
         Some(DipDiscards::Unsure) => "beside discards that may be this deletion's",
@@ -240,18 +189,16 @@ fn whose_doing(discards: Option<DipDiscards>) -> &'static str {
             "right after TRIM, without discards: a slow recovery, or something else"
         }
         None => "without discards, so not TRIM's doing",
-    }
+    };
+    format!("{}; {whose}", parts.join(", "))
 }
 
 /// Discards that can't be the deletion's.
-fn others(facts: &mut Vec<Fact>, others: &OthersDiscards) {
-    let text = format!(
-        "{} discarded in {}, not this deletion's: {}",
-        record::units::bytes(others.bytes),
-        record::units::seconds(others.active_s),
-        others.why.in_words()
-    );
-    fact(facts, "others", Tone::Warn, text);
+fn others(others: &OthersDiscards) -> Fact {
+    let (all, long) = (bytes(others.bytes), seconds(others.active_s));
+    let why = others.why.in_words();
+    let text = format!("{all} discarded in {long}, not this deletion's: {why}");
+    fact("others", Tone::Warn, text)
 }
 
 fn discard(facts: &mut Vec<Fact>, verdict: &Verdict) {
@@ -261,99 +208,61 @@ fn discard(facts: &mut Vec<Fact>, verdict: &Verdict) {
             Some(_) => "this deletion sent no discards",
             None => "no discards were seen",
         };
-        fact(facts, "TRIM", Tone::Plain, text);
+        facts.push(fact("TRIM", Tone::Plain, text));
     } else {
-        trim(facts, discard);
+        facts.extend(trim(discard));
     }
-    let debt = discard.debt_max_bytes.filter(|&bytes| bytes > 0);
+    let debt = discard.debt_max_bytes.filter(|&most| most > 0).map(bytes);
     let first = |lag: f64| match lag {
         // The record knows it to an interval; less than a millisecond is none.
         ..1e-3 => "the first discard came at once".to_owned(),
-        _ => format!(
-            "the first discard came {} after the first deletion call",
-            record::units::seconds(lag)
-        ),
+        _ => {
+            let lag = seconds(lag);
+            format!("the first discard came {lag} after the first deletion call")
+        }
     };
-    let drain = |s: f64| {
-        format!(
-            "paid {} after the last deletion call",
-            record::units::seconds(s)
-        )
-    };
+    let drain = discard.drain_s.map(seconds);
     let parts = [
-        debt.map(|bytes| {
-            format!(
-                "up to {} freed and not yet discarded",
-                record::units::bytes(bytes)
-            )
-        }),
+        debt.map(|most| format!("up to {most} freed and not yet discarded")),
         discard.first_discard_lag_s.map(first),
-        discard.drain_s.map(drain),
+        drain.map(|long| format!("paid {long} after the last deletion call")),
     ];
-    joined(facts, "debt", parts);
+    facts.extend(joined("debt", parts));
 }
 
-/// A line of the parts that are known; none without.
-fn joined(
-    facts: &mut Vec<Fact>,
-    label: &'static str,
-    parts: impl IntoIterator<Item = Option<String>>,
-) {
-    let parts: Vec<String> = parts.into_iter().flatten().collect();
-    if !parts.is_empty() {
-        fact(facts, label, Tone::Plain, parts.join("; "));
-    }
-}
-
-fn trim(facts: &mut Vec<Fact>, discard: &Discard) {
+fn trim(discard: &Discard) -> Option<Fact> {
     let bound = match discard.bytes_per_s_is_lower_bound {
         true => "at least ",
         false => "",
     };
     let commands = |commands: u64| {
-        let plural = if commands == 1 { "" } else { "s" };
-        let mut text = format!("{} discard{plural}", record::units::count(commands));
+        let mut text = counted(commands, "discard");
         if let Some(mean) = discard.mean_bytes {
-            text += &format!(" of {}", record::units::bytes(mean as u64));
+            text += &format!(" of {}", bytes(mean as u64));
         }
-        if let Some(bytes) = discard.bytes {
-            text += &format!(", {} in all", record::units::bytes(bytes));
+        if let Some(all) = discard.bytes {
+            text += &format!(", {} in all", bytes(all));
         }
         text
     };
-    let rate = |rate: f64| format!("{bound}{}", record::units::byte_rate(rate));
-    let active = |s: f64| format!("busy with them for {}", record::units::seconds(s));
-    let wait = |us: f64| format!("mean wait {}", record::units::latency_us(us));
+    let rate = |rate: f64| format!("{bound}{}", byte_rate(rate));
     let mut parts = [
         discard.bytes_per_s.map(rate),
         discard.commands.map(commands),
-        discard.active_s.map(active),
-        discard.await_us.map(wait),
+        (discard.active_s).map(|s| format!("busy with them for {}", seconds(s))),
+        (discard.await_us).map(|us| format!("mean wait {}", latency_us(us))),
     ];
     if parts.iter().all(Option::is_none) {
         parts[0] = Some("what the devices did isn't known".to_owned());
     }
-    joined(facts, "TRIM", parts);
+    joined("TRIM", parts)
 }
 
-fn cost(facts: &mut Vec<Fact>, fit: &Fit) {
-    let at = fit.at_mib.map_or(String::new(), |mib| {
-        let size = record::units::bytes((mib * record::units::MIB as f64) as u64);
-        format!(" (at {size})")
-    });
-    let service = |us| {
-        format!(
-            "a discard occupies the drive for {}{at}",
-            record::units::latency_us(us)
-        )
-    };
-    let line = |(a, b)| {
-        format!(
-            "{} + {} per MiB",
-            record::units::latency_us(a),
-            record::units::latency_us(b)
-        )
-    };
+fn cost(fit: &Fit) -> Option<Fact> {
+    let size = fit.at_mib.map(|mib| bytes((mib * MIB as f64) as u64));
+    let at = size.map_or(String::new(), |size| format!(" (at {size})"));
+    let service = fit.service_us.map(latency_us);
+    let line = |(a, b)| format!("{} + {} per MiB", latency_us(a), latency_us(b));
     let ops = |ops: f64| {
         let range = range(fit.ops_per_discard_95, |ops| format!("{ops:.1}"));
         let depth = fit.depth;
@@ -361,92 +270,68 @@ fn cost(facts: &mut Vec<Fact>, fit: &Fit) {
         format!("{ops:.1}{range} operations completed per discard{at}")
     };
     let parts = [
-        fit.service_us.map(service),
+        service.map(|us| format!("a discard occupies the drive for {us}{at}")),
         fit.a_us.zip(fit.b_us_per_mib).map(line),
         fit.ops_per_discard.filter(|ops| ops.is_finite()).map(ops),
     ];
-    joined(facts, "cost", parts);
-    if let Some(text) = barrier(fit) {
-        fact(facts, "barrier", Tone::Plain, text);
-    }
+    joined("cost", parts)
 }
 
 /// Whether discards let others through, and the figures that say so.
 fn barrier(fit: &Fit) -> Option<String> {
     let phi = fit.phi.map(|phi| (phi, fit.phi_95));
     let blocked = phi.or(fit.blocked.map(|share| (share, fit.blocked_95)));
-    let (share, bounds) = blocked.filter(|(share, _)| share.is_finite()).unzip();
-    let blocks = share.map(|share| {
-        let range = range(bounds.flatten(), record::units::percent);
-        format!(
-            "a discard blocks other I/O for {}{range} of its time",
-            record::units::percent(share)
-        )
+    let blocks = blocked.filter(|(share, _)| share.is_finite());
+    let blocks = blocks.map(|(share, bounds)| {
+        let (share, range) = (percent(share), range(bounds, percent));
+        format!(": a discard blocks other I/O for {share}{range} of its time")
     });
     let word = match fit.barrier {
         Some(true) => "yes",
         Some(false) => "no",
-        None => "unclear",
+        None if blocks.is_some() => "unclear",
+        None => return None,
     };
-    match (fit.barrier, blocks) {
-        (_, Some(blocks)) => Some(format!("{word}: {blocks}{}", between(fit))),
-        (Some(_), None) => Some(format!("{word}{}", between(fit))),
-        (None, None) => None,
-    }
-}
-
-/// `; about one queue depth (8) completes between two`, where that is so.
-fn between(fit: &Fit) -> String {
-    match (fit.depth, fit.between()) {
+    let between = match (fit.depth, fit.between()) {
         (Some(depth), Between::OneDepth) => {
             format!("; about one queue depth ({depth}) completes between two")
         }
         _ => String::new(),
-    }
+    };
+    Some(format!("{word}{}{between}", blocks.unwrap_or_default()))
 }
 
 /// ` (3.1 to 4.2)`, a figure's 95 % confidence interval, where it has one.
 fn range(bounds: Option<[f64; 2]>, show: impl Fn(f64) -> String) -> String {
-    let told = bounds.filter(|bounds| bounds.iter().all(|x| x.is_finite()));
-    told.map_or(String::new(), |[low, high]| {
-        format!(" ({} to {})", show(low), show(high))
-    })
+    let known = bounds.filter(|bounds| bounds.iter().all(|x| x.is_finite()));
+    let shown = |[low, high]: [f64; 2]| format!(" ({} to {})", show(low), show(high));
+    known.map_or(String::new(), shown)
 }
 
-fn control(facts: &mut Vec<Fact>, control: &Control) {
-    let method = match control.method.as_deref() {
-        Some(method) => format!(" ({method})"),
-        None => String::new(),
-    };
-    let (hue, found) = match control.verdict {
+fn control(control: &Control) -> Fact {
+    let method = control.method.as_ref();
+    let method = method.map_or(String::new(), |method| format!(" ({method})"));
+    let (tone, found) = match control.verdict {
         Finding::None => (Tone::Good, "no stall"),
         Finding::Slowdown => (Tone::Warn, "slower, too"),
         Finding::Stall => (Tone::Bad, "stalled, too"),
         Finding::Inconclusive => (Tone::Warn, "inconclusive"),
     };
     let mut text = format!("without discards{method}: {found}");
-    for seen in &control.foreground {
-        if let Some(stall) = &seen.stall {
-            text += &format!(
-                "; {} stalled for {}",
-                seen.actor,
-                record::units::seconds(stall.seconds)
-            );
+    for Foreground {
+        actor, stall, dips, ..
+    } in &control.foreground
+    {
+        if let Some(stall) = stall {
+            text += &format!("; {actor} stalled for {}", seconds(stall.seconds));
         }
-        let lost: f64 = seen.dips.iter().map(|dip| dip.seconds).sum();
+        let lost: f64 = dips.iter().map(|dip| dip.seconds).sum();
         if lost > 0.0 {
-            text += &format!(
-                "; {} dipped for {}",
-                seen.actor,
-                record::units::seconds(lost)
-            );
+            text += &format!("; {actor} dipped for {}", seconds(lost));
         }
     }
-    if let Some(bytes) = control.discard_bytes.filter(|&bytes| bytes > 0) {
-        text += &format!(
-            "; {} were discarded all the same",
-            record::units::bytes(bytes)
-        );
+    if let Some(some) = control.discard_bytes.filter(|&some| some > 0) {
+        text += &format!("; {} were discarded all the same", bytes(some));
     }
-    fact(facts, "control", hue, text);
+    fact("control", tone, text)
 }

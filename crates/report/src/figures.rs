@@ -12,10 +12,10 @@ const SLOWER: f64 = 0.9;
 /// An actor's work, as the record has it or else the verdict.
 pub(crate) fn work(seen: &Foreground, record: &RunRecord) -> String {
     let info = record.head.actors.iter().find(|a| a.name == seen.actor);
-    info.map_or_else(
-        || format!("{}, {}", seen.op, words::loop_kind(&seen.loop_kind)),
-        words::actor,
-    )
+    match info {
+        Some(info) => words::actor(info),
+        None => format!("{}, {}", seen.op, words::loop_kind(&seen.loop_kind)),
+    }
 }
 
 /// The names of the columns; a continuous deleter has no "before" of its own.
@@ -60,17 +60,15 @@ pub(crate) fn notes(seen: &Foreground) -> Vec<String> {
          percentiles hide a stall, since few operations meet it."
     };
     let mut notes = Vec::new();
-    if Row::told(seen).len() > 1 {
+    if Row::known(seen).len() > 1 {
         notes.push(from.to_owned());
     }
     notes.extend(words::baseline_from(seen.baseline_from).map(str::to_owned));
     if let Some(before) = seen.undisturbed {
         let what = [(Row::Ops, ""), (Row::P99, "p99 "), (Row::Max, "max ")];
-        let told = what.map(|(row, name)| format!("{name}{}", row.cell(&before)));
-        notes.push(format!(
-            "Before the deletion, without its writes: {}.",
-            told.join(", ")
-        ));
+        let known = what.map(|(row, name)| format!("{name}{}", row.cell(&before)));
+        let known = known.join(", ");
+        notes.push(format!("Before the deletion, without its writes: {known}."));
     }
     notes
 }
@@ -89,7 +87,7 @@ pub(crate) struct Line {
 pub(crate) fn lines(seen: &Foreground) -> Vec<Line> {
     let mut lines = Vec::new();
     let services = services(seen);
-    for row in Row::told(seen) {
+    for row in Row::known(seen) {
         lines.push(Line {
             name: row.name(),
             service: false,
@@ -122,11 +120,11 @@ impl Row {
     const ALL: [Row; 5] = [Row::Ops, Row::P50, Row::P99, Row::P999, Row::Max];
 
     /// The rows that say something: an imported log often has no latencies.
-    pub(crate) fn told(seen: &Foreground) -> Vec<Row> {
+    pub(crate) fn known(seen: &Foreground) -> Vec<Row> {
         let stretches = compared(seen);
-        let told = |row: &Row| stretches.iter().any(|f| row.value(f).is_some());
+        let known = |row: &Row| stretches.iter().any(|f| row.value(f).is_some());
         let rows = Row::ALL.into_iter();
-        rows.filter(|row| *row == Row::Ops || told(row)).collect()
+        rows.filter(|row| *row == Row::Ops || known(row)).collect()
     }
 
     pub(crate) fn name(self) -> &'static str {
@@ -175,10 +173,9 @@ impl Row {
 
     /// A rate has no service time.
     pub(crate) fn service_cell(self, figures: &Figures) -> String {
-        if self == Row::Ops {
-            String::new()
-        } else {
-            self.cell(figures)
+        match self {
+            Row::Ops => String::new(),
+            row => row.cell(figures),
         }
     }
 }

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use record::units::{percent, seconds};
 use record::waits::Stack;
 
 use crate::html::escape::{self, text};
@@ -107,10 +108,9 @@ impl Node {
 pub fn svg(blocked: &Blocked) -> String {
     let root = Node::of(&blocked.stacks);
     let wide = WIDTH - 2.0 * LEFT;
-    let px_per_s = if root.seconds > 0.0 {
-        wide / root.seconds
-    } else {
-        0.0
+    let px_per_s = match root.seconds > 0.0 {
+        true => wide / root.seconds,
+        false => 0.0,
     };
     let levels = root.height(px_per_s);
     let bottom = TOP + ROW * levels.max(1) as f64;
@@ -121,27 +121,22 @@ pub fn svg(blocked: &Blocked) -> String {
     }
     frames(&mut body, &root, LEFT, bottom - ROW, px_per_s, root.seconds);
     timeline(&mut body, &blocked.timeline, bottom + GAP);
-    let heading = format!("Blocked for {}", record::units::seconds(root.seconds));
+    let heading = format!("Blocked for {}", seconds(root.seconds));
     document([WIDTH, height], &blocked.title, LEFT, &heading, &body)
 }
 
 /// The page: the sentence, the picture and the report.
 pub fn html(blocked: &Blocked) -> String {
-    let picture = svg(blocked);
-    let picture = within_a_page(&picture);
-    let mut html = shell::begin(&blocked.title);
-    html += &format!(
-        "<header>\n<h1>{}</h1>\n</header>\n<main>\n<figure id=\"flame\">\n\
+    let picture = shell::overflow("", "Flame graph", &within_a_page(&svg(blocked)));
+    let report = format!("<pre>{}</pre>\n", escape::text(&blocked.report));
+    let report = shell::overflow("", "Report", &report);
+    let title = escape::prose(&blocked.title);
+    shell::end_without_script(format!(
+        "{}<header>\n<h1>{title}</h1>\n</header>\n<main>\n<figure id=\"flame\">\n\
          <figcaption>Where the blocked time went; below, when, and when discards were in flight. Point \
-         at a frame to see its time.</figcaption>\n\
-         <div class=\"overflow\" tabindex=\"0\" role=\"group\" aria-label=\"Flame graph\">\n{picture}</div>\n\
-         </figure>\n<h2>Report</h2>\n\
-         <div class=\"overflow\" tabindex=\"0\" role=\"group\" aria-label=\"Report\">\n<pre>{}</pre>\n</div>\n\
-         </main>\n<footer><p>Made by trimbench.</p></footer>\n</body>\n</html>\n",
-        escape::prose(&blocked.title),
-        escape::text(&blocked.report)
-    );
-    html
+         at a frame to see its time.</figcaption>\n{picture}</figure>\n<h2>Report</h2>\n{report}",
+        shell::begin(&blocked.title)
+    ))
 }
 
 fn key() -> String {
@@ -167,21 +162,18 @@ fn frames(svg: &mut String, node: &Node, mut x: f64, y: f64, px_per_s: f64, whol
         let width = above.seconds * px_per_s;
         if width >= NARROWEST {
             let share = above.seconds / whole_s;
+            let (took, blamed) = (seconds(above.seconds), seconds(above.discards_s));
             let about = format!(
-                "{name}: {} ({}), {} of it discards' fault",
-                record::units::seconds(above.seconds),
-                record::units::percent(share),
-                record::units::seconds(above.discards_s)
+                "{name}: {took} ({}), {blamed} of it discards' fault",
+                percent(share)
             );
             *svg += &format!("<g><title>{}</title>", text(&about));
             let high = ROW - 1.0;
             *svg += &rect([x, y], [width, high], &format!("fill=\"{OTHERS}\""));
             let mut part = x;
-            for (seconds, fill) in [
-                (above.own_s, DISCARDS),
-                (above.discards_s - above.own_s, BEHIND),
-            ] {
-                let width = seconds * px_per_s;
+            let behind_s = above.discards_s - above.own_s;
+            for (blocked_s, fill) in [(above.own_s, DISCARDS), (behind_s, BEHIND)] {
+                let width = blocked_s * px_per_s;
                 if width >= 0.05 {
                     *svg += &rect([part, y], [width, high], &format!("fill=\"{fill}\""));
                     part += width;
@@ -245,7 +237,7 @@ fn timeline(svg: &mut String, all: &[Stretch], top: f64) {
     let y = bottom + LANE + 18.0;
     *svg += &label([LEFT, y], GREY, "0 s; the dark lane: a discard in flight");
     let end = format!("{GREY} text-anchor=\"end\"");
-    *svg += &label([WIDTH - LEFT, y], &end, &record::units::seconds(end_s));
+    *svg += &label([WIDTH - LEFT, y], &end, &seconds(end_s));
 }
 
 #[cfg(test)]

@@ -58,30 +58,30 @@ pub fn write(record: &RunRecord, seconds: &Seconds, mut to: impl Write) -> io::R
 }
 
 fn phases(record: &RunRecord, mut to: impl Write) -> io::Result<()> {
-    for told in &record.histograms {
-        let Some(actor) = record.head.actors.get(told.actor) else {
+    for line in &record.histograms {
+        let Some(actor) = record.head.actors.get(line.actor) else {
             continue;
         };
-        let Some((at_s, length_s)) = stretch(record, told) else {
+        let Some((at_s, length_s)) = stretch(record, line) else {
             continue;
         };
         writeln!(
             to,
             "Tag={},{at_s:.3},{length_s:.3},{:.3},{}",
-            tag(&actor.name, told.latency, told.part),
-            told.histogram.max() as f64 / MS,
-            encode_histogram(&told.histogram)
+            tag(&actor.name, line.latency, line.part),
+            line.histogram.max() as f64 / MS,
+            encode_histogram(&line.histogram)
         )?;
     }
     Ok(())
 }
 
 /// Begin and length of a histogram's phase, in seconds.
-fn stretch(record: &RunRecord, told: &PhaseHistogram) -> Option<(f64, f64)> {
+fn stretch(record: &RunRecord, line: &PhaseHistogram) -> Option<(f64, f64)> {
     let phases = &record.phases;
     let i = phases
         .iter()
-        .position(|phase| (phase.name, phase.part) == (told.phase, told.part))?;
+        .position(|phase| (phase.name, phase.part) == (line.phase, line.part))?;
     let end = phases
         .get(i + 1)
         .map_or(record.intervals.end_s(), |next| next.at_s);

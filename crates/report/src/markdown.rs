@@ -27,8 +27,8 @@ pub fn verdict(verdict: &Verdict, record: &RunRecord) -> String {
             Tone::Note => "ℹ️",
             _ => "⚠️",
         };
-        let told = words::advice(reason, verdict, record);
-        text += &format!("> {sign} {}\n>\n", escaped(&told));
+        let advice = words::advice(reason, verdict, record);
+        text += &format!("> {sign} {}\n>\n", escaped(&advice));
     }
     for warning in &verdict.warnings {
         text += &format!("> ⚠️ {}\n>\n", escaped(warning));

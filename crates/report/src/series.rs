@@ -1,6 +1,6 @@
 //! The series of the charts, per interval: rates, latencies, discards, debt, and stalls.
 
-use ::judge::counting::{self, Counted};
+use ::judge::counting;
 use ::judge::verdict::Foreground;
 use ::record::RunRecord;
 
@@ -74,8 +74,8 @@ pub(crate) struct Discards {
 
 impl Discards {
     pub(crate) fn of(record: &RunRecord) -> Discards {
-        let counted = counted_devices(record);
         let intervals = &record.intervals;
+        let counted = counting::counted_in(record, 0..intervals.len());
         let bytes = counted.sums(0..intervals.len(), |device, i| {
             intervals.devices[device].discard_bytes[i]
         });
@@ -102,7 +102,7 @@ impl Discards {
             })
             .collect();
         Discards {
-            significant: significant(&bytes),
+            significant: counting::significant(&bytes),
             bytes,
             debt,
             devices: counted.devices,
@@ -128,39 +128,6 @@ impl Discards {
             .iter()
             .any(|&bytes| bytes >= self.significant)
     }
-}
-
-/// Bytes from which an interval counts as discarding, as for the judge: 0.1 % of all. If
-/// the discards are spread evenly over many short intervals, none has that much. Then it is
-/// a tenth of a typical interval's bytes.
-fn significant(bytes: &[u64]) -> u64 {
-    let total: f64 = bytes.iter().map(|&n| n as f64).sum();
-    let mut sorted: Vec<u64> = bytes.iter().copied().filter(|&n| n > 0).collect();
-    sorted.sort_unstable_by(|a, b| b.cmp(a));
-    let mut sum = 0.0;
-    let typical = sorted.iter().find(|&&n| {
-        sum += n as f64;
-        sum >= total / 2.0
-    });
-    let typical = typical.map_or(0.0, |&n| n as f64);
-    ((SIGNIFICANT * total).min(0.1 * typical).ceil() as u64).max(1)
-}
-
-/// The devices whose discards count, as the judge chooses them.
-fn counted_devices(record: &RunRecord) -> Counted {
-    let sums: Vec<u64> = record
-        .intervals
-        .devices
-        .iter()
-        .map(|device| {
-            device
-                .discard_bytes
-                .iter()
-                .fold(0, |sum: u64, &n| sum.saturating_add(n))
-        })
-        .collect();
-    let known = record.head.devices.len().min(sums.len());
-    counting::counted(&record.head.devices[..known], &sums)
 }
 
 /// A mark under an actor's rate.

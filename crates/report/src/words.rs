@@ -8,6 +8,7 @@ use ::judge::verdict::condition::{CheckResult, Checked};
 use ::judge::verdict::{BaselineFrom, Finding, Reason};
 use ::record::RunRecord;
 pub(crate) use ::record::units::utc;
+use ::record::units::{self, bytes, percent, rate};
 use ::record::{ActorInfo, DiscardSetting, EventKind, LoopKind, Part, PhaseName, Target};
 use storage::FileSystem;
 
@@ -54,7 +55,7 @@ pub(crate) fn is_unit(word: &str) -> bool {
         "GB", "TB", "points",
     ];
     let word = word
-        .split(|c: char| ",;:.()".contains(c))
+        .split(|c| ",;:.()".contains(c))
         .next()
         .unwrap_or_default();
     UNITS.contains(&word.strip_suffix("/s").unwrap_or(word))
@@ -89,29 +90,26 @@ pub(crate) fn condition(checked: &Checked) -> (Tone, String) {
         (Some(actor), Some(value)) => format!("{actor} {}", checked.unit.show(value)),
         _ => "the record has no such figure".to_owned(),
     };
-    let limit = checked.unit.show(checked.limit);
-    (
-        tone,
-        format!("{} {result}: {seen}, limit {limit}", checked.condition),
-    )
+    let (condition, limit) = (&checked.condition, checked.unit.show(checked.limit));
+    (tone, format!("{condition} {result}: {seen}, limit {limit}"))
 }
 
 /// Whether deleting will lead to discards, in a sentence.
 pub(crate) fn discard_setting(setting: DiscardSetting) -> (Tone, &'static str) {
     match setting {
         DiscardSetting::On => (Tone::Good, "on: what is deleted is discarded at once"),
-        DiscardSetting::Async => (
-            Tone::Good,
-            "asynchronous: what is deleted is discarded later, in the background",
-        ),
-        DiscardSetting::Off => (
-            Tone::Warn,
-            "off: the mount sends none, so deleting can't cause TRIM here",
-        ),
-        DiscardSetting::Unsupported => (
-            Tone::Warn,
-            "not supported: the mount would send them, but no device below takes them",
-        ),
+        DiscardSetting::Async => {
+            let text = "asynchronous: what is deleted is discarded later, in the background";
+            (Tone::Good, text)
+        }
+        DiscardSetting::Off => {
+            let text = "off: the mount sends none, so deleting can't cause TRIM here";
+            (Tone::Warn, text)
+        }
+        DiscardSetting::Unsupported => {
+            let text = "not supported: the mount would send them, but no device below takes them";
+            (Tone::Warn, text)
+        }
         DiscardSetting::Unknown => (Tone::Warn, "unknown here"),
     }
 }
@@ -146,18 +144,17 @@ pub(crate) fn loop_kind(kind: &LoopKind) -> String {
             ..
         } => {
             let arrivals = if poisson { " (Poisson)" } else { "" };
-            format!("open loop at {}{arrivals}", record::units::rate(rate_per_s))
+            format!("open loop at {}{arrivals}", rate(rate_per_s))
         }
     }
 }
 
 /// A block's size; whole units without the `.0` that would promise a measurement.
 fn block(bytes: u64) -> String {
-    let shown = record::units::bytes(bytes);
-    if record::units::parse_size(&shown) == Ok(bytes) {
-        shown.replace(".0 ", " ")
-    } else {
-        shown
+    let shown = units::bytes(bytes);
+    match units::parse_size(&shown) == Ok(bytes) {
+        true => shown.replace(".0 ", " "),
+        false => shown,
     }
 }
 
@@ -188,32 +185,27 @@ pub(crate) fn reason_tone(reason: Reason) -> Tone {
 
 /// Explains a reason for this record, with the next step.
 pub(crate) fn advice(why: Reason, verdict: &Verdict, record: &RunRecord) -> String {
-    let head = &record.head;
+    let target = &record.head.target;
     match why {
-        Reason::TooNoisy => return too_noisy(verdict),
-        Reason::TooLittleDeleted => return too_little(verdict, &record.head.target),
-        _ => {}
+        Reason::TooNoisy => too_noisy(verdict),
+        Reason::TooLittleDeleted => too_little(verdict, target),
+        Reason::NoDiscards => no_discards(target),
+        Reason::CountersOff => counters_off(&counting::blind(&record.head.devices)),
+        Reason::DevicesUnknown if target.mount.is_none() => {
+            "What the devices did was not recorded, so a stall looks like any other dip. Record \
+             `iostat -x -y -t 1` beside it, and import both."
+                .to_owned()
+        }
+        why => fixed(why).to_owned(),
     }
-    if why == Reason::DevicesUnknown && head.target.mount.is_none() {
-        return "What the devices did was not recorded, so a stall looks like any other dip. Record \
-            `iostat -x -y -t 1` beside it, and import both."
-            .to_owned();
-    }
-    if why == Reason::CountersOff {
-        let off = counting::blind(&head.devices);
-        return counters_off(&off);
-    }
-    reason(why, &head.target)
 }
 
 /// How large a loss would have been seen, and what would help.
 fn too_noisy(verdict: &Verdict) -> String {
     let seen = verdict.foreground.iter().filter_map(|f| f.detectable);
-    let seen = match seen.min_by(f64::total_cmp).filter(|&loss| loss < 1.0) {
-        Some(loss) => format!(
-            "Only a loss of {} or more would have been seen",
-            record::units::percent(loss)
-        ),
+    let least = seen.min_by(f64::total_cmp).filter(|&loss| loss < 1.0);
+    let seen = match least.map(percent) {
+        Some(loss) => format!("Only a loss of {loss} or more would have been seen"),
         None => "No loss would have been seen".to_owned(),
     };
     format!(
@@ -225,22 +217,17 @@ fn too_noisy(verdict: &Verdict) -> String {
 
 /// How much to delete.
 fn too_little(verdict: &Verdict, target: &Target) -> String {
-    let more = match verdict.try_bytes {
-        Some(bytes) => format!(
-            "Delete {} (--size), which would take seconds.",
-            record::units::bytes(bytes)
-        ),
+    let place = match target.mount {
+        Some(_) => "file system",
+        None => "device",
+    };
+    let more = match verdict.try_bytes.map(bytes) {
+        Some(size) => format!("Delete {size} (--size), which would take seconds."),
         None if target.size_bytes == 0 => "Delete more.".to_owned(),
-        None => {
-            let what = match target.mount {
-                Some(_) => "file system",
-                None => "device",
-            };
-            format!(
-                "So much does not fit here: this {what} is too small, or too full, for a \
-                 conclusive run. Use a larger one, or free space first."
-            )
-        }
+        None => format!(
+            "So much does not fit here: this {place} is too small, or too full, for a \
+             conclusive run. Use a larger one, or free space first."
+        ),
     };
     format!(
         "The discards were over too soon to tell whether they stall: a stall lasts two intervals \
@@ -250,88 +237,78 @@ fn too_little(verdict: &Verdict, target: &Target) -> String {
 
 /// The next step where counters are off.
 fn counters_off(devices: &[&str]) -> String {
-    let commands = devices
-        .iter()
-        .map(|device| format!("echo 1 > /sys/class/block/{device}/queue/iostats"));
+    let on = |device: &&str| format!("echo 1 > /sys/class/block/{device}/queue/iostats");
+    let commands: Vec<String> = devices.iter().map(on).collect();
+    let (devices, commands) = (devices.join(" and "), commands.join("; "));
     format!(
-        "The counters of {} are switched off (queue/iostats is 0), so it is unknown whether \
-         discards came, and a dip may be theirs. Switch them on ({}), or run with --set counters=enable.",
-        devices.join(" and "),
-        commands.collect::<Vec<_>>().join("; ")
+        "The counters of {devices} are switched off (queue/iostats is 0), so it is unknown whether \
+         discards came, and a dip may be theirs. Switch them on ({commands}), or run with \
+         --set counters=enable."
     )
 }
 
-fn reason(reason: Reason, target: &Target) -> String {
-    match reason {
-        Reason::NoDiscards => no_discards(target),
-        Reason::ForeignDiscards => "Discards that can't be this deletion's came while it was \
-            measured: an fstrim (`systemctl list-timers fstrim.timer`), another program that \
-            frees space on the same drive, or files deleted below a loop device. Repeat the run \
-            when no other program discards."
-            .to_owned(),
-        Reason::CountersOff => counters_off(&["the devices"]),
-        Reason::DevicesUnknown => "No block device is known below the target, so nothing counted \
-            discards, and a dip may be theirs. Is /sys mounted? In a container or on a network \
-            file system run on the host or the server."
-            .to_owned(),
-        Reason::Absent => "trimbench itself did not run while most of the discards were \
-            processed, so what they did was not seen. Repeat the run, and let it run through: no \
-            suspend, no Ctrl-Z, enough processors."
-            .to_owned(),
-        Reason::DiscardsDidNotCome => "Most of what was freed had not been discarded when the \
-            wait for it ended (phases.drain-limit). Background discards (btrfs discard=async, f2fs) can wait for \
-            minutes; otherwise a layer between file system and drive may swallow them, e.g. \
-            dm-crypt without allow_discards."
-            .to_owned(),
-        Reason::NoDeletion => "Nothing was deleted, so there is nothing to judge. If the run was \
-            stopped early, let it reach its delete phase."
-            .to_owned(),
-        Reason::NothingDeleted => "The free space did not grow, so the outside program or the \
-            event deleted nothing: it failed, it moved the files, another name or an open file \
-            kept them, or they lie on another file system. Check the command, and give a PATH \
-            on the file system that it frees."
-            .to_owned(),
-        Reason::NoSteadyBaseline => "The foreground never was steady enough to compare with. Stop \
-            what else uses the device, or give it longer to settle and a longer baseline; after a \
-            big write a drive may work in the background for minutes."
-            .to_owned(),
-        Reason::TooFewOperations => "Too few operations, or too short a time of discards, to see \
-            a loss of 10 %. Delete more, or raise the rate or depth of the foreground."
-            .to_owned(),
-        // `advice` has these, with their figures.
-        Reason::TooNoisy | Reason::TooLittleDeleted => String::new(),
-        Reason::ControlDipsToo => "The control run, which sent no discards, lost about as much: \
-            TRIM isn't proven to be the cause. Deleting itself may be the cause (the file \
-            system's own work, or its journal)."
-            .to_owned(),
-        Reason::DipsWithoutDiscards => "The foreground dipped while no discards were processed: \
-            something else slowed it. Look for other load, or background work of the drive; a \
-            control run (--control) shows whether it comes back without discards."
-            .to_owned(),
-        Reason::Interrupted => "The run was interrupted before it was over; what is judged is \
-            what had been recorded by then. Repeat it to its end."
-            .to_owned(),
-        Reason::Failed => "The run failed before it was over; what is judged is what had been \
-            recorded by then. Its error says what to do; then repeat it."
-            .to_owned(),
-        Reason::DiscardsAllTheTime => "Discards were in service nearly all the time while files \
-            were created and dropped, so what they cost can't be separated from what the writes \
-            cost. A control run (--control) has the writes without the discards; or leave longer \
-            pauses between the deletions, or look closer (--set phases.interval=10ms)."
-            .to_owned(),
-        Reason::MoreWritesWithDiscards => "The devices wrote far more in the seconds with \
-            discards than in those without: it may be the writes that slow the foreground. A \
-            control run (--control) has them without the discards; or let the deleter write \
-            more evenly."
-            .to_owned(),
-        Reason::Writeback => "Only writes into the page cache were slow. The kernel lets them run \
-            at the memory's speed until too much is dirty, then slows them down, with discards or \
+/// Returns the text of a reason, of a table of all that have one of their own.
+macro_rules! texts {
+    ($of:ident { $($reason:ident => $text:literal,)+ } $($other:pat => $more:expr,)*) => {
+        match $of { $(Reason::$reason => $text,)+ $($other => $more,)* }
+    };
+}
+
+/// Explains a reason whose text is always the same, with the next step.
+fn fixed(reason: Reason) -> &'static str {
+    use Reason::{CountersOff, NoDiscards, TooLittleDeleted, TooNoisy};
+    texts! { reason {
+        ForeignDiscards => "Discards that can't be this deletion's came while it was measured: an \
+            fstrim (`systemctl list-timers fstrim.timer`), another program that frees space on the \
+            same drive, or files deleted below a loop device. Repeat the run when no other program \
+            discards.",
+        DevicesUnknown => "No block device is known below the target, so nothing counted discards, \
+            and a dip may be theirs. Is /sys mounted? In a container or on a network file system \
+            run on the host or the server.",
+        Absent => "trimbench itself did not run while most of the discards were processed, so what \
+            they did was not seen. Repeat the run, and let it run through: no suspend, no Ctrl-Z, \
+            enough processors.",
+        DiscardsDidNotCome => "Most of what was freed had not been discarded when the wait for it \
+            ended (phases.drain-limit). Background discards (btrfs discard=async, f2fs) can wait \
+            for minutes; otherwise a layer between file system and drive may swallow them, e.g. \
+            dm-crypt without allow_discards.",
+        NoDeletion => "Nothing was deleted, so there is nothing to judge. If the run was stopped \
+            early, let it reach its delete phase.",
+        NothingDeleted => "The free space did not grow, so the outside program or the event \
+            deleted nothing: it failed, it moved the files, another name or an open file kept \
+            them, or they lie on another file system. Check the command, and give a PATH on the \
+            file system that it frees.",
+        NoSteadyBaseline => "The foreground never was steady enough to compare with. Stop what \
+            else uses the device, or give it longer to settle and a longer baseline; after a big \
+            write a drive may work in the background for minutes.",
+        TooFewOperations => "Too few operations, or too short a time of discards, to see a loss of \
+            10 %. Delete more, or raise the rate or depth of the foreground.",
+        ControlDipsToo => "The control run, which sent no discards, lost about as much: TRIM isn't \
+            proven to be the cause. Deleting itself may be the cause (the file system's own work, \
+            or its journal).",
+        DipsWithoutDiscards => "The foreground dipped while no discards were processed: something \
+            else slowed it. Look for other load, or background work of the drive; a control run \
+            (--control) shows whether it comes back without discards.",
+        Interrupted => "The run was interrupted before it was over; what is judged is what had \
+            been recorded by then. Repeat it to its end.",
+        Failed => "The run failed before it was over; what is judged is what had been recorded by \
+            then. Its error says what to do; then repeat it.",
+        DiscardsAllTheTime => "Discards were in service nearly all the time while files were \
+            created and dropped, so what they cost can't be separated from what the writes cost. A \
+            control run (--control) has the writes without the discards; or leave longer pauses \
+            between the deletions, or look closer (--set phases.interval=10ms).",
+        MoreWritesWithDiscards => "The devices wrote far more in the seconds with discards than in \
+            those without: it may be the writes that slow the foreground. A control run \
+            (--control) has them without the discards; or let the deleter write more evenly.",
+        Writeback => "Only writes into the page cache were slow. The kernel lets them run at the \
+            memory's speed until too much is dirty, then slows them down, with discards or \
             without. A control run (--control) has the writes without the discards; or add a \
-            reader, or write past the cache."
-            .to_owned(),
-        Reason::ForegroundErrors => "The foreground had errors, so its rate isn't the device's. \
-            See the kernel's log (dmesg), and don't trust the figures before they are gone."
-            .to_owned(),
+            reader, or write past the cache.",
+        ForegroundErrors => "The foreground had errors, so its rate isn't the device's. See the \
+            kernel's log (dmesg), and don't trust the figures before they are gone.",
+        }
+        // `advice` has these, with their figures.
+        TooNoisy | TooLittleDeleted | NoDiscards | CountersOff => "",
     }
 }
 
@@ -339,14 +316,15 @@ fn reason(reason: Reason, target: &Target) -> String {
 fn no_discards(target: &Target) -> String {
     let mount = target.mount.as_deref().unwrap_or("MOUNTPOINT");
     match target.discard {
-        DiscardSetting::Off => format!(
-            "The devices saw no discards, since {mount} is mounted without them. To see what they \
-             would do: {}, then run again. A periodic fstrim can still stall this system.",
-            FileSystem::of(target.fs.as_deref().unwrap_or("")).discard_on(
-                target.source.as_deref().unwrap_or("DEVICE"),
-                Path::new(mount)
+        DiscardSetting::Off => {
+            let fs = FileSystem::of(target.fs.as_deref().unwrap_or(""));
+            let device = target.source.as_deref().unwrap_or("DEVICE");
+            let switch_on = fs.discard_on(device, Path::new(mount));
+            format!(
+                "The devices saw no discards, since {mount} is mounted without them. To see what they \
+                 would do: {switch_on}, then run again. A periodic fstrim can still stall this system."
             )
-        ),
+        }
         DiscardSetting::Unsupported => format!(
             "The devices saw no discards, since none below {mount} takes them. The list of \
              devices shows where they stop; dm-crypt needs allow_discards, md RAID 4/5/6 needs \
@@ -377,6 +355,14 @@ fn no_discards(target: &Target) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn reason(why: Reason, target: &Target) -> String {
+        match why {
+            Reason::NoDiscards => no_discards(target),
+            Reason::CountersOff => counters_off(&["the devices"]),
+            why => fixed(why).to_owned(),
+        }
+    }
 
     #[test]
     fn what_a_log_does_not_tell_is_not_said() {

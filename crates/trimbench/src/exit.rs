@@ -1,6 +1,6 @@
 //! How the program ends.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use bench::BenchError;
@@ -148,7 +148,28 @@ pub(crate) enum Error {
     Unqualified(String),
 }
 
+/// Returns an error of how trimbench was called: the exit code is 2.
+pub(crate) fn usage(text: impl Into<String>) -> Error {
+    Error::Usage(text.into())
+}
+
 impl Error {
+    /// Makes the error of a file that can't be written to at all.
+    pub(crate) fn unopened(path: &Path) -> impl Fn(std::io::Error) -> Error {
+        move |source| Error::OutputOpen {
+            path: path.to_owned(),
+            source,
+        }
+    }
+
+    /// Makes the error of a file that could not be written to its end.
+    pub(crate) fn unwritten(path: &Path) -> impl Fn(std::io::Error) -> Error {
+        move |source| Error::OutputWrite {
+            path: path.to_owned(),
+            source,
+        }
+    }
+
     /// The exit code it stands for.
     pub(crate) fn exit(&self) -> Exit {
         let is_usage = match self {

@@ -6,39 +6,39 @@
 use std::path::{Path, PathBuf};
 
 use ::lab::{Info, Lab};
-use record::units::names;
+use record::units::{bytes, counted, names};
 
 use crate::console::Stream;
 use crate::simulated;
 
 /// Simulated drives, each with how many writes its store had no room for before.
-pub(crate) struct Watched {
+pub(crate) struct Stores {
     lab: Lab,
     drives: Vec<(Info, u64)>,
 }
 
-impl Watched {
+impl Stores {
     /// Watches the drives that paths are on.
-    pub(crate) fn under(paths: &[PathBuf]) -> Watched {
+    pub(crate) fn under(paths: &[PathBuf]) -> Stores {
         let lab = simulated::here();
         let drives = simulated::drives_of(&lab, paths);
-        Watched::with(lab, drives)
+        Stores::with(lab, drives)
     }
 
     /// Watches the drives that devices of `/dev` are.
-    pub(crate) fn of<'a>(devices: impl Iterator<Item = &'a str>) -> Watched {
+    pub(crate) fn of<'a>(devices: impl Iterator<Item = &'a str>) -> Stores {
         let lab = simulated::here();
         let drive = |name: &str| lab.of_device(&Path::new("/dev").join(name)).ok().flatten();
         let drives = devices.filter_map(drive).collect();
-        Watched::with(lab, drives)
+        Stores::with(lab, drives)
     }
 
-    fn with(lab: Lab, drives: Vec<Info>) -> Watched {
+    fn with(lab: Lab, drives: Vec<Info>) -> Stores {
         let refused = |info: Info| {
             let stats = lab.stats(&info.spec.name).ok()?;
             Some((info, stats.no_room))
         };
-        Watched {
+        Stores {
             drives: drives.into_iter().filter_map(refused).collect(),
             lab,
         }
@@ -61,30 +61,24 @@ impl Watched {
 
 fn sentence(info: &Info, refused: u64) -> String {
     let spec = &info.spec;
-    let store = match &spec.store {
-        Some(file) => names::shown(file).to_string(),
-        None => "in memory".to_owned(),
-    };
-    let next = match (&spec.store, spec.store_limit_bytes) {
-        (_, Some(limit)) => format!(
-            "its limit is {}; make the drive with a larger store-limit",
-            record::units::bytes(limit)
-        ),
+    let store = spec
+        .store
+        .as_ref()
+        .map_or("in memory".to_owned(), names::shown);
+    let next = match (&spec.store, spec.store_limit_bytes.map(bytes)) {
+        (_, Some(limit)) => {
+            format!("its limit is {limit}; make the drive with a larger store-limit")
+        }
         (Some(_), None) => "free space on its file system, or make the drive with `--store` on \
-                            another one"
+             another one"
             .to_owned(),
         (None, None) => "make the drive with `--store FILE`".to_owned(),
     };
-    let (plural, verb) = if refused == 1 {
-        ("", "was")
-    } else {
-        ("s", "were")
-    };
+    let (name, writes) = (&spec.name, counted(refused, "write"));
+    let verb = if refused == 1 { "was" } else { "were" };
     format!(
-        "the store of the drive {} of `trimbench lab` ({store}) is full, and {} write{plural} to \
-         the drive {verb} refused: {next}",
-        spec.name,
-        record::units::count(refused),
+        "the store of the drive {name} of `trimbench lab` ({store}) is full, and {writes} to the drive \
+         {verb} refused: {next}"
     )
 }
 

@@ -1,5 +1,6 @@
 //! The goal: the options of every command that frees space, and their words to be given again.
 
+use std::path::Path;
 use std::sync::LazyLock;
 use std::time::Duration;
 
@@ -8,6 +9,10 @@ use pace::{Goal, Refusal, Work};
 use record::units::values::positive_duration;
 use record::units::{duration_exact, names, percent_exact};
 use ssd::Card;
+
+use crate::card;
+use crate::exit::Error;
+use crate::systemd::absolute;
 
 /// The heading of the options for the goal.
 pub(crate) const GOALS: &str = "How much others' I/O may lose";
@@ -100,6 +105,28 @@ impl GoalArgs {
 }
 
 impl GoalArgs {
+    /// Returns the card of the drive, if one is named.
+    pub(crate) fn card(&self) -> Result<Option<Card>, Error> {
+        self.profile.as_deref().map(card::named).transpose()
+    }
+
+    /// Returns the goal as words for a unit of systemd. A card's file has its absolute path. The
+    /// slowdown is there also where it is the default, because another version may have another.
+    pub(crate) fn in_unit(&self, has_slowdown: bool) -> Result<Vec<String>, Error> {
+        let profile = match &self.profile {
+            Some(name) if name.contains('/') || name.ends_with(".toml") => {
+                Some(absolute(Path::new(name))?)
+            }
+            name => name.clone(),
+        };
+        let goal = GoalArgs {
+            slowdown: has_slowdown.then(|| self.goal().slowdown),
+            profile,
+            ..*self
+        };
+        Ok(goal.given())
+    }
+
     /// Returns a sentence about what a dry run leaves unknown of the goal.
     ///
     /// # Errors

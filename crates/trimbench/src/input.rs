@@ -12,7 +12,7 @@ use record::{ReadError, RecordReader};
 use report::seconds::Seconds;
 use rustix::fs::{Mode, OFlags};
 
-use crate::exit::Error;
+use crate::exit::{Error, usage};
 use crate::verdicts;
 
 /// A record that was read.
@@ -31,7 +31,7 @@ impl Input {
     pub(crate) fn in_drives_time(self) -> Result<Input, Error> {
         let slower = record::as_drive::slower(&self.record.head.devices);
         let record = verdicts::in_drives_time(self.record)
-            .map_err(|why| Error::Usage(format!("{}: {why}", self.name)))?;
+            .map_err(|why| usage(format!("{}: {why}", self.name)))?;
         let seconds = match slower {
             Ok(Some(slower)) if !slower.converted => self.seconds.as_drive(slower.times),
             _ => self.seconds,
@@ -45,60 +45,56 @@ impl Input {
 
     /// Whether its drive's time was stretched, also if by how much isn't known.
     pub(crate) fn is_slowed(&self) -> bool {
-        !matches!(
-            record::as_drive::slower(&self.record.head.devices),
-            Ok(None)
-        )
+        let slower = record::as_drive::slower(&self.record.head.devices);
+        !matches!(slower, Ok(None))
     }
+}
+
+/// A file that can't be used.
+#[derive(Debug, thiserror::Error)]
+#[error("{name}: {why}")]
+pub(crate) struct InputError {
+    name: String,
+    #[source]
+    why: Unusable,
 }
 
 /// Why a file isn't one that can be used.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum InputError {
+pub(crate) enum Unusable {
     /// It can't be read at all.
-    #[error("{name}: can't be read: {source}")]
-    Unreadable {
-        /// The text as it was given.
-        name: String,
-        /// The system's error.
-        source: io::Error,
-    },
+    #[error("can't be read: {0}")]
+    Unreadable(#[source] io::Error),
     /// A directory where a file is needed.
-    #[error(
-        "{name}: is a directory; `trimbench import` makes a record of what iostat and fio left in one"
-    )]
-    Directory {
-        /// The text as it was given.
-        name: String,
-    },
+    #[error("is a directory; `trimbench import` makes a record of what iostat and fio left in one")]
+    Directory,
     /// A pipe that would be waited for in vain.
-    #[error("{name}: is a pipe without a writer; give a file, or - for standard input")]
-    IdlePipe {
-        /// The text as it was given.
-        name: String,
-    },
+    #[error("is a pipe without a writer; give a file, or - for standard input")]
+    IdlePipe,
     /// Something that isn't a file: a device, a socket.
-    #[error("{name}: is neither a file nor a pipe")]
-    NotAFile {
-        /// The text as it was given.
-        name: String,
-    },
+    #[error("is neither a file nor a pipe")]
+    NotAFile,
     /// A damaged record, or another version's.
-    #[error("{name}: {source}")]
-    Record {
-        /// The text as it was given.
-        name: String,
-        /// The fault of it.
-        source: ReadError,
-    },
+    #[error(transparent)]
+    Record(#[from] ReadError),
     /// A file of another kind.
-    #[error("{name}: is not a record of trimbench: it looks like {kind}{}", advice(*.kind))]
-    Another {
-        /// The text as it was given.
-        name: String,
-        /// The kind of file.
-        kind: Kind,
-    },
+    #[error("is not a record of trimbench: it looks like {}{}", .0, advice(*.0))]
+    Another(Kind),
+}
+
+impl InputError {
+    /// Returns the error of a text with this name.
+    fn of(name: &str, why: Unusable) -> InputError {
+        InputError {
+            name: name.to_owned(),
+            why,
+        }
+    }
+
+    /// Returns the error of a text that can't be read.
+    pub(crate) fn unreadable(name: &str, source: io::Error) -> InputError {
+        InputError::of(name, Unusable::Unreadable(source))
+    }
 }
 
 /// How a file that is no record becomes one.
@@ -117,6 +113,18 @@ pub(crate) fn read(path: &Path) -> Result<Input, Error> {
     Ok(of(&name, open(path)?)?)
 }
 
+/// The name of a record's file without what the names of all records end in.
+pub(crate) fn stem(path: &Path) -> String {
+    let name = path.file_name().unwrap_or(path.as_os_str());
+    let mut name = name.to_string_lossy().into_owned();
+    for ending in [".zst", ".jsonl", ".json"] {
+        if let Some(rest) = name.strip_suffix(ending).filter(|rest| !rest.is_empty()) {
+            name = rest.to_owned();
+        }
+    }
+    name
+}
+
 /// The name of a path in messages.
 pub(crate) fn name(path: &Path) -> String {
     match path.as_os_str() == "-" {
@@ -130,39 +138,27 @@ fn of(name: &str, mut from: impl Read) -> Result<Input, InputError> {
     let mut seconds = Seconds::new();
     let all = io::Cursor::new(&begin).chain(from);
     let read = RecordReader::read_with(all, |line| seconds.push(line));
-    match read {
-        Ok(record) => Ok(Input {
-            name: name.to_owned(),
-            record,
-            seconds,
-        }),
-        Err(ReadError::Io(source)) => Err(InputError::Unreadable {
-            name: name.to_owned(),
-            source,
-        }),
-        Err(source) => Err(match (&source, formats::sniff(&inside(begin))) {
+    let record = read.map_err(|error| match error {
+        ReadError::Io(source) => InputError::unreadable(name, source),
+        error => match (&error, formats::sniff(&inside(begin))) {
             (ReadError::NotARecord(_), kind) if !matches!(kind, Kind::Unknown | Kind::Record) => {
-                InputError::Another {
-                    name: name.to_owned(),
-                    kind,
-                }
+                InputError::of(name, Unusable::Another(kind))
             }
-            _ => InputError::Record {
-                name: name.to_owned(),
-                source,
-            },
-        }),
-    }
+            _ => InputError::of(name, Unusable::Record(error)),
+        },
+    })?;
+    Ok(Input {
+        name: name.to_owned(),
+        record,
+        seconds,
+    })
 }
 
 /// As much of a text as is needed to tell what it is.
 pub(crate) fn begin(name: &str, from: &mut impl Read) -> Result<Vec<u8>, InputError> {
     let mut begin = Vec::new();
     let read = from.take(formats::ENOUGH as u64).read_to_end(&mut begin);
-    read.map_err(|source| InputError::Unreadable {
-        name: name.to_owned(),
-        source,
-    })?;
+    read.map_err(|source| InputError::unreadable(name, source))?;
     Ok(begin)
 }
 
@@ -195,33 +191,30 @@ pub(crate) fn open(path: &Path) -> Result<Box<dyn Read>, InputError> {
         return Ok(Box::new(io::stdin().lock()));
     }
     let name = name(path);
-    let failed = |source: io::Error| InputError::Unreadable {
-        name: name.clone(),
-        source,
-    };
+    let failed = |source: io::Error| InputError::unreadable(&name, source);
+    let unusable = |why| Err(InputError::of(&name, why));
     // A pipe without a writer would be waited for without end.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = rustix::fs::open(path, flags, Mode::empty()).map_err(|e| failed(e.into()))?;
     let mut file = File::from(file);
     let kind = file.metadata().map_err(failed)?.file_type();
     if kind.is_dir() {
-        return Err(InputError::Directory { name });
+        return unusable(Unusable::Directory);
     }
     if kind.is_file() {
         return Ok(Box::new(file));
     }
     if !kind.is_fifo() {
-        return Err(InputError::NotAFile { name });
+        return unusable(Unusable::NotAFile);
     }
     let mut first = [0];
     let got = match file.read(&mut first) {
-        Ok(0) => return Err(InputError::IdlePipe { name }),
+        Ok(0) => return unusable(Unusable::IdlePipe),
         Ok(bytes) => bytes,
         Err(e) if e.kind() == io::ErrorKind::WouldBlock => 0,
         Err(e) => return Err(failed(e)),
     };
     rustix::fs::fcntl_setfl(&file, OFlags::empty()).map_err(|e| failed(e.into()))?;
-    Ok(Box::new(
-        io::Cursor::new(first).take(got as u64).chain(file),
-    ))
+    let begin = io::Cursor::new(first).take(got as u64);
+    Ok(Box::new(begin.chain(file)))
 }

@@ -8,6 +8,9 @@ use std::time::Duration;
 use pace::{CanaryWaits, GoalResult, Kept, LateReads, Limit, Measured, ReaderLoss, Witness};
 use reclaim::throttle::Summary;
 use record::absence;
+use record::units::{
+    self, count, counted, duration_exact, latency_us, percent, percent_exact, rate,
+};
 
 use crate::goal::GoalArgs;
 
@@ -17,12 +20,12 @@ const SLOWER: f64 = 0.05;
 /// Reports how much other I/O lost and waited.
 pub(crate) fn lost(summary: &Summary) -> String {
     let observed = summary.observed.as_ref();
-    let of = |loss: Option<ReaderLoss>, ops| loss.map(|loss| of_series(&loss, ops));
-    let series = [
-        of(observed.and_then(|observed| observed.readers), "reads"),
-        of(observed.and_then(|observed| observed.flushers), "flushes"),
-    ];
-    let series: Vec<String> = series.into_iter().flatten().collect();
+    let readers = observed.and_then(|observed| observed.readers);
+    let flushers = observed.and_then(|observed| observed.flushers);
+    let series: Vec<String> = [(readers, "reads"), (flushers, "flushes")]
+        .into_iter()
+        .filter_map(|(loss, ops)| Some(of_series(&loss?, ops)))
+        .collect();
     let series = match series.is_empty() {
         true => "other I/O lost: not measured (too few reads and flushes)".to_owned(),
         false => series.join("; "),
@@ -36,117 +39,92 @@ pub(crate) fn lost(summary: &Summary) -> String {
 
 /// Reports the loss of those who read, or flush. `ops`: what they do.
 fn of_series(readers: &ReaderLoss, ops: &str) -> String {
-    let rates = format!(
-        "{} without discards, {} in all",
-        record::units::rate(readers.baseline_per_s),
-        record::units::rate(readers.during_per_s)
-    );
+    let (before, during) = (rate(readers.baseline_per_s), rate(readers.during_per_s));
+    let rates = format!("{before} without discards, {during} in all");
     if readers.open_loop {
+        let (wait, usual) = (seconds(readers.wait_s), seconds(readers.usual_wait_s));
         return format!(
-            "other I/O lost no {ops}, for its {ops} don't wait for each other ({rates}), but each took {} instead of {}",
-            seconds(readers.wait_s),
-            seconds(readers.usual_wait_s)
+            "other I/O lost no {ops}, for its {ops} don't wait for each other ({rates}), but each took \
+             {wait} instead of {usual}"
         );
     }
     let slower = readers.slower_pauses.filter(|slower| *slower > SLOWER);
     let slower = slower.map_or(String::new(), |slower| {
+        let slower = percent(slower);
         format!(
-            "; without any discard in service they were {} slower than before it began: other I/O, \
-             commits, or a load that changed",
-            record::units::percent(slower)
+            "; without any discard in service they were {slower} slower than before it began: other \
+             I/O, commits, or a load that changed"
         )
     });
-    format!(
-        "other I/O lost {} of its {ops} ({rates}){slower}",
-        share(&readers.lost)
-    )
+    let lost = share(&readers.lost);
+    format!("other I/O lost {lost} of its {ops} ({rates}){slower}")
 }
 
 fn of_canary(canary: &CanaryWaits) -> String {
-    format!(
-        "a read waited {} longer (p99.9 of {}; at most {})",
-        time(canary.p999_added),
-        record::units::count(canary.reads),
-        time(canary.max_added)
-    )
+    let (added, most) = (time(canary.p999_added), time(canary.max_added));
+    let reads = count(canary.reads);
+    format!("a read waited {added} longer (p99.9 of {reads}; at most {most})")
 }
 
 /// Sentences about the goal: whether each part was kept, and what else made reads wait.
 pub(crate) fn goals(summary: &Summary) -> Vec<String> {
     let mut all: Vec<String> = summary.goals.iter().map(goal).collect();
-    let canary = summary
-        .observed
-        .as_ref()
-        .and_then(|observed| observed.canary);
-    all.extend(canary.and_then(|canary| canary.over).and_then(not_ours));
-    all.extend(away(summary));
+    let observed = summary.observed.as_ref();
+    let over = observed.and_then(|observed| observed.canary?.over);
+    all.extend(over.and_then(not_ours));
+    let absent = absence::in_words(&summary.absences);
+    all.extend(absent.map(|spans| {
+        format!("trimbench itself did not run for {spans}. All figures leave that time out.")
+    }));
     all
-}
-
-/// Returns the note on spans in which trimbench itself did not run; `None` without any.
-fn away(summary: &Summary) -> Option<String> {
-    let spans = absence::in_words(&summary.absences)?;
-    Some(format!(
-        "trimbench itself did not run for {spans}. All figures leave that time out."
-    ))
 }
 
 fn goal(result: &GoalResult) -> String {
     let limit = match result.limit {
-        Limit::Slowdown(share) => format!("--slowdown {}", record::units::percent_exact(share)),
-        Limit::MaxLatency(limit) => {
-            format!("--max-latency {}", record::units::duration_exact(limit))
-        }
-        Limit::Deadline(limit) => format!("--deadline {}", record::units::duration_exact(limit)),
-    };
-    let Some(measured) = result.measured else {
-        return match result.kept {
-            Kept::NobodyElse => {
-                format!("goal {limit}: nothing else used the drive, so nothing was slowed down")
-            }
-            _ => format!("goal {limit}: not measured"),
-        };
+        Limit::Slowdown(share) => format!("--slowdown {}", percent_exact(share)),
+        Limit::MaxLatency(limit) => format!("--max-latency {}", duration_exact(limit)),
+        Limit::Deadline(limit) => format!("--deadline {}", duration_exact(limit)),
     };
     let word = match result.kept {
         Kept::Met => "met",
         Kept::Missed => "missed",
         _ => "not certain",
     };
-    format!(
-        "goal {limit} {word}: {}{}{}",
-        came_to(result, &measured),
-        on_whom(result),
-        when(result)
-    )
+    match (&result.measured, result.kept) {
+        (Some(measured), _) => {
+            let (came_to, when) = (came_to(result, measured), when(result));
+            format!("goal {limit} {word}: {came_to}{}{when}", on_whom(result))
+        }
+        (None, Kept::NobodyElse) => {
+            format!("goal {limit}: nothing else used the drive, so nothing was slowed down")
+        }
+        (None, _) => format!("goal {limit}: not measured"),
+    }
 }
 
 fn came_to(result: &GoalResult, measured: &Measured) -> String {
     let value = measured.value;
+    let on_others = matches!(result.witness, Some(Witness::Readers | Witness::Flushers));
     let (what, beyond) = match result.limit {
         Limit::Slowdown(limit) => {
             let beyond = format!("{:.1} points", (value - limit) * 100.0);
-            match result.witness {
-                Some(Witness::Readers | Witness::Flushers) => {
-                    (format!("other I/O lost {}", share(measured)), beyond)
-                }
-                _ => {
-                    let what = format!("{} of reads met a discard", share(measured));
-                    (what, beyond)
-                }
-            }
+            let what = match on_others {
+                true => format!("other I/O lost {}", share(measured)),
+                false => format!("{} of reads met a discard", share(measured)),
+            };
+            (what, beyond)
         }
         Limit::MaxLatency(limit) => {
-            let beyond = seconds(value - limit.as_secs_f64());
             let what = format!(
                 "beside our discards a read waited {} longer",
                 seconds(value)
             );
-            (what, beyond)
+            (what, seconds(value - limit.as_secs_f64()))
         }
-        Limit::Deadline(limit) => (
-            format!("it took {}", seconds(value)),
-            seconds(value - limit.as_secs_f64()),
-        ),
+        Limit::Deadline(limit) => {
+            let what = format!("it took {}", seconds(value));
+            (what, seconds(value - limit.as_secs_f64()))
+        }
     };
     match result.kept {
         Kept::Missed => format!("{what}, {beyond} too much"),
@@ -154,33 +132,33 @@ fn came_to(result: &GoalResult, measured: &Measured) -> String {
     }
 }
 
+/// Names the I/O that it was measured on.
 fn on_whom(result: &GoalResult) -> &'static str {
-    match (result.witness, result.limit) {
-        (Some(Witness::Readers), _) => " (measured on the drive's readers)",
-        (Some(Witness::Flushers), _) => " (measured on the flushes of programs that sync)",
-        (Some(Witness::Canary), _) => " (measured on our canary's reads)",
-        (Some(Witness::Clock) | None, _) => "",
+    match result.witness {
+        Some(Witness::Readers) => " (measured on the drive's readers)",
+        Some(Witness::Flushers) => " (measured on the flushes of programs that sync)",
+        Some(Witness::Canary) => " (measured on our canary's reads)",
+        Some(Witness::Clock) | None => "",
     }
 }
 
 fn when(result: &GoalResult) -> String {
     let at = |at: f64| format!("{at:.1} s after its start");
-    let missed = result.kept == Kept::Missed;
-    let first = result.first_missed_s.filter(|_| missed);
+    let first = result
+        .first_missed_s
+        .filter(|_| result.kept == Kept::Missed);
     let first = first.map(|first| format!("; first missed {}", at(first)));
     let worst = result.worst.map(|worst| match result.limit {
-        Limit::Slowdown(_) => format!(
-            "; the worst {} s lost {}, {}",
-            worst.length_s,
-            record::units::percent(worst.value),
-            at(worst.at_s)
-        ),
+        Limit::Slowdown(_) => {
+            let (length, lost) = (worst.length_s, percent(worst.value));
+            format!("; the worst {length} s lost {lost}, {}", at(worst.at_s))
+        }
         _ => format!("; worst {}", at(worst.at_s)),
     });
     [first, worst].into_iter().flatten().collect()
 }
 
-/// Reads that were late, and not beside our discards.
+/// Reads that waited longer than the goal, but not for our discards.
 fn not_ours(over: LateReads) -> Option<String> {
     let parts: Vec<String> = [
         (over.others_discards, "beside discards of others"),
@@ -191,29 +169,24 @@ fn not_ours(over: LateReads) -> Option<String> {
         ),
     ]
     .into_iter()
-    .filter(|(count, _)| *count > 0)
-    .map(|(count, why)| format!("{} {why}", record::units::count(count)))
+    .filter(|(reads, _)| *reads > 0)
+    .map(|(reads, why)| format!("{} {why}", count(reads)))
     .collect();
     let reads = over.all() - over.our_discards;
-    let plural = if reads == 1 { "" } else { "s" };
     (reads > 0).then(|| {
+        let (reads, parts) = (counted(reads, "more read"), parts.join("; "));
         format!(
-            "{} more read{plural} of the canary waited longer than that, which the goal doesn't count: {}",
-            record::units::count(reads),
-            parts.join("; ")
+            "{reads} of the canary waited longer than that, which the goal doesn't count: {parts}"
         )
     })
 }
 
-/// Whether a part of the goal that was given on the command line was missed.
+/// Whether a goal that was given was missed.
 pub(crate) fn is_missed(summary: &Summary, given: &GoalArgs) -> bool {
-    summary
-        .goals
-        .iter()
-        .any(|goal| goal.kept == Kept::Missed && is_given(goal.limit, given))
+    let missed = |goal: &GoalResult| goal.kept == Kept::Missed && is_given(goal.limit, given);
+    summary.goals.iter().any(missed)
 }
 
-/// Whether this part of a goal was given, and isn't the default.
 fn is_given(limit: Limit, given: &GoalArgs) -> bool {
     match limit {
         Limit::Slowdown(_) => given.slowdown.is_some(),
@@ -222,14 +195,9 @@ fn is_given(limit: Limit, given: &GoalArgs) -> bool {
     }
 }
 
-/// A share with the interval in which it lies.
 fn share(measured: &Measured) -> String {
-    format!(
-        "{} ({} to {})",
-        record::units::percent(measured.value),
-        record::units::percent(measured.low),
-        record::units::percent(measured.high)
-    )
+    let [value, low, high] = [measured.value, measured.low, measured.high].map(percent);
+    format!("{value} ({low} to {high})")
 }
 
 fn time(span: Duration) -> String {
@@ -238,8 +206,8 @@ fn time(span: Duration) -> String {
 
 fn seconds(seconds: f64) -> String {
     match seconds < 1.0 {
-        true => record::units::latency_us(seconds * 1e6),
-        false => record::units::seconds(seconds),
+        true => latency_us(seconds * 1e6),
+        false => units::seconds(seconds),
     }
 }
 

@@ -12,6 +12,7 @@ mod confirm;
 mod console;
 mod exit;
 mod filled;
+mod freeing;
 mod goal;
 mod input;
 mod interference;

@@ -68,10 +68,7 @@ fn classic(open_metrics: &str) -> String {
 pub(crate) fn write_textfile(path: &Path, registry: &Registry) -> Result<(), Error> {
     let text = classic(&text(registry));
     let written = replace_with(path, 0o666, |file| file.write_all(text.as_bytes()));
-    written.map_err(|source| Error::OutputWrite {
-        path: path.to_path_buf(),
-        source,
-    })
+    written.map_err(Error::unwritten(path))
 }
 
 #[cfg(test)]

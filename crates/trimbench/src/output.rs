@@ -12,7 +12,7 @@ use record::RunRecord;
 use record::units::names;
 
 use crate::console::Stream;
-use crate::exit::Error;
+use crate::exit::{Error, usage};
 
 /// Refuses standard output for the result of a dry run, which has none.
 ///
@@ -20,7 +20,7 @@ use crate::exit::Error;
 /// A usage error that names the option.
 pub(crate) fn refuse_dry(dry_run: bool, option: &str, file: Option<&Path>) -> Result<(), Error> {
     match dry_run && file == Some(Path::new("-")) {
-        true => Err(Error::Usage(format!(
+        true => Err(usage(format!(
             "{option} -: a dry run measures nothing, so it has no result to print; leave \
              {option} or --dry-run out"
         ))),
@@ -51,10 +51,7 @@ impl Output {
         };
         Ok(Output {
             path: path.to_path_buf(),
-            file: Some(file.map_err(|source| Error::OutputOpen {
-                path: path.to_path_buf(),
-                source,
-            })?),
+            file: Some(file.map_err(Error::unopened(path))?),
             created,
         })
     }
@@ -82,35 +79,25 @@ impl Output {
         if written.is_ok() {
             written = writer.finish().map(drop);
         }
-        written.map_err(|source| Error::OutputWrite { path, source })
+        written.map_err(Error::unwritten(&path))
     }
 
     /// Empties the file and begins a record in it.
     pub(crate) fn record(mut self) -> Result<RecordWriter<File>, Error> {
         let compressed = self.path.extension().is_some_and(|e| e == "zst");
-        self.emptied()
-            .and_then(|file| {
-                if compressed {
-                    RecordWriter::compressed(file)
-                } else {
-                    Ok(RecordWriter::new(file))
-                }
-            })
-            .map_err(|source| self.failed(source))
+        let file = self.emptied();
+        let writer = file.and_then(|file| match compressed {
+            true => RecordWriter::compressed(file),
+            false => Ok(RecordWriter::new(file)),
+        });
+        writer.map_err(Error::unwritten(&self.path))
     }
 
     /// Replaces what the file holds by a verdict.
     pub(crate) fn verdict(mut self, verdict: &Verdict) -> Result<(), Error> {
-        self.emptied()
-            .and_then(|file| write_verdict(file, verdict))
-            .map_err(|source| self.failed(source))
-    }
-
-    /// Replaces what the file holds by a JSON document, with a line end.
-    pub(crate) fn json(mut self, value: &serde_json::Value) -> Result<(), Error> {
-        self.emptied()
-            .and_then(|mut file| file.write_all(format!("{value}\n").as_bytes()))
-            .map_err(|source| self.failed(source))
+        let file = self.emptied();
+        let written = file.and_then(|file| write_verdict(file, verdict));
+        written.map_err(Error::unwritten(&self.path))
     }
 
     fn emptied(&mut self) -> io::Result<File> {
@@ -120,13 +107,6 @@ impl Output {
             file.set_len(0)?;
         }
         Ok(file)
-    }
-
-    fn failed(&self, source: io::Error) -> Error {
-        Error::OutputWrite {
-            path: self.path.clone(),
-            source,
-        }
     }
 }
 
@@ -145,45 +125,27 @@ pub(crate) fn write_verdict(mut to: impl Write, verdict: &Verdict) -> io::Result
     to.flush()
 }
 
-/// Where a JSON document goes: a file, or standard output for `-`.
-#[derive(Debug)]
-pub(crate) enum Json {
-    Standard,
-    File(Output),
-}
-
-impl Json {
-    /// Opens the place, and changes nothing there.
-    pub(crate) fn open(path: &Path) -> Result<Json, Error> {
-        match path.as_os_str() == "-" {
-            true => Ok(Json::Standard),
-            false => Output::open(path).map(Json::File),
+/// Shows a result: as text, and in a file as JSON. On standard output JSON takes the text's place.
+pub(crate) fn present(
+    result: &impl serde::Serialize,
+    json: Option<Sink>,
+    to: Stream,
+    text: impl FnOnce() -> String,
+) -> Result<(), Error> {
+    let value = serde_json::to_value(result).unwrap_or_default();
+    match json {
+        Some(json) if json.is_standard() => Stream::Out.json(&value),
+        json => {
+            to.print(&text());
+            json.map_or(Ok(()), |json| json.json(&value))?;
         }
     }
-
-    /// Whether it is standard output.
-    pub(crate) fn is_standard(&self) -> bool {
-        matches!(self, Json::Standard)
-    }
-
-    /// Writes a document, with a line end.
-    pub(crate) fn write(self, value: &serde_json::Value) -> Result<(), Error> {
-        match self {
-            Json::Standard => {
-                Stream::Out.print(&names::harmless_json(&format!("{value}\n")));
-                Ok(())
-            }
-            Json::File(output) => output.json(value),
-        }
-    }
+    Ok(())
 }
 
 /// Makes a directory, unless it is there.
 pub(crate) fn make_directory(path: &Path) -> Result<(), Error> {
-    std::fs::create_dir_all(path).map_err(|source| Error::OutputOpen {
-        path: path.to_path_buf(),
-        source,
-    })
+    std::fs::create_dir_all(path).map_err(Error::unopened(path))
 }
 
 /// Where text goes: to standard output or into a file, piece by piece.
@@ -218,6 +180,28 @@ impl Sink {
         }
     }
 
+    /// As [`open`](Sink::open), if a place is named.
+    pub(crate) fn named(path: &Option<PathBuf>) -> Result<Option<Sink>, Error> {
+        path.as_deref().map(Sink::open).transpose()
+    }
+
+    /// Returns where text for people goes: to standard output, unless one of these has it.
+    pub(crate) fn people<'s>(sinks: impl IntoIterator<Item = &'s Sink>) -> Stream {
+        match sinks.into_iter().any(Sink::is_standard) {
+            true => Stream::Err,
+            false => Stream::Out,
+        }
+    }
+
+    /// Writes a JSON document, with a line end.
+    pub(crate) fn json(mut self, value: &serde_json::Value) -> Result<(), Error> {
+        let text = match self.is_standard() {
+            true => names::harmless_json(&format!("{value}\n")),
+            false => format!("{value}\n"),
+        };
+        self.write(|to| to.write_all(text.as_bytes()))
+    }
+
     /// A file, which keeps what it holds until something is written.
     pub(crate) fn file(path: &Path) -> Result<Sink, Error> {
         Ok(Sink {
@@ -246,7 +230,7 @@ impl Sink {
         text: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<(), Error> {
         if let To::Untouched(output) = &mut self.to {
-            let file = output.emptied().map_err(|source| output.failed(source))?;
+            let file = output.emptied().map_err(Error::unwritten(&self.path))?;
             self.to = To::File(file);
         }
         let written = match &mut self.to {
@@ -256,10 +240,7 @@ impl Sink {
                 written => written,
             },
         };
-        written.map_err(|source| Error::OutputWrite {
-            path: self.path.clone(),
-            source,
-        })
+        written.map_err(Error::unwritten(&self.path))
     }
 }
 

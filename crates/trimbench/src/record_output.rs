@@ -12,7 +12,7 @@ use report::terminal::{self, Style};
 use report::{csv, hlog, html, markdown};
 
 use crate::console::Stream;
-use crate::exit::Error;
+use crate::exit::{Error, usage};
 use crate::output;
 
 /// A format of a record's output.
@@ -90,9 +90,8 @@ impl Shown<'_> {
 /// A page is for a browser.
 pub(crate) fn refuse_on_terminal(format: Format) -> Result<(), Error> {
     if format == Format::Html && Stream::Out.is_terminal() {
-        return Err(Error::Usage(
-            "a page isn't shown on a terminal: write it into a file and open that in a browser"
-                .into(),
+        return Err(usage(
+            "a page isn't shown on a terminal: write it into a file and open that in a browser",
         ));
     }
     Ok(())

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use bench::{Mark, Observer, Second};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use record::units::names;
+use record::units::{bytes, bytes_decimal, names};
 use record::{Event, EventKind, Part, PhaseName};
 use report::terminal::{self, LiveLine, Style};
 
@@ -162,26 +162,27 @@ impl Observer for Progress {
     }
 
     fn awaits(&mut self, mark: Mark) {
-        self.say(&asked_for(mark));
+        self.say(&request(mark));
     }
 
     fn event(&mut self, event: &Event) {
         let detail = event.detail.as_deref().unwrap_or_default();
         match event.kind {
-            EventKind::Warning => self.say(&format!("warning: {detail}")),
+            EventKind::Warning | EventKind::DiscardsDidNotCome => {
+                self.say(&format!("warning: {detail}"));
+            }
             EventKind::Prepared => self.say(detail),
             EventKind::DeletionBegan if !detail.is_empty() => {
                 self.say(&format!("event: {detail}"));
             }
             EventKind::SettleLimit => self.say(&format!("warning: the foreground is {detail}")),
-            EventKind::DiscardsDidNotCome => self.say(&format!("warning: {detail}")),
             _ => {}
         }
     }
 }
 
 /// Asks the user for the next step.
-fn asked_for(mark: Mark) -> String {
+fn request(mark: Mark) -> String {
     let (now, when) = match mark {
         Mark::Begin => ("the baseline is measured", "begins"),
         Mark::End => ("the event has begun", "is over"),
@@ -192,20 +193,14 @@ fn asked_for(mark: Mark) -> String {
 
 /// How far the files are, in words.
 fn prepared(done_bytes: u64, total_bytes: u64, elapsed_s: f64) -> String {
-    let done = format!(
-        "prepare: {} of {}",
-        record::units::bytes(done_bytes),
-        record::units::bytes(total_bytes)
-    );
+    let done = format!("prepare: {} of {}", bytes(done_bytes), bytes(total_bytes));
     let per_s = done_bytes as f64 / elapsed_s;
     if per_s < 1.0 {
         return done;
     }
     let left_s = total_bytes.saturating_sub(done_bytes) as f64 / per_s;
-    format!(
-        "{done}, {}/s, {left_s:.0} s left",
-        record::units::bytes_decimal(per_s as u64)
-    )
+    let rate = bytes_decimal(per_s as u64);
+    format!("{done}, {rate}/s, {left_s:.0} s left")
 }
 
 fn bar_style() -> ProgressStyle {
@@ -225,16 +220,19 @@ pub(crate) fn sweep(directory: &Path) {
 /// The result of a sweep, in words.
 pub(crate) fn swept(found: &bench::Swept) -> String {
     match found {
-        bench::Swept::Removed { path, bytes, .. } => format!(
-            "removed {} that a killed run had left in {}",
-            record::units::bytes(*bytes),
-            names::shown(path)
-        ),
-        bench::Swept::InUse { path, pid } => format!(
-            "{} belongs to a run that goes on ({}): its load disturbs this one",
-            names::shown(path),
-            pid.map_or("process unknown".to_owned(), |pid| format!("process {pid}")),
-        ),
+        bench::Swept::Removed {
+            path, bytes: freed, ..
+        } => {
+            let (freed, path) = (bytes(*freed), names::shown(path));
+            format!("removed {freed} that a killed run had left in {path}")
+        }
+        bench::Swept::InUse { path, pid } => {
+            let process = pid.map_or("unknown".to_owned(), |pid| pid.to_string());
+            let path = names::shown(path);
+            format!(
+                "{path} belongs to a run that goes on (process {process}): its load disturbs this one"
+            )
+        }
         bench::Swept::Left { path, because } => {
             format!("left {} alone, because {because}", names::shown(path))
         }

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
 
-use crate::exit::Error;
+use crate::exit::{Error, usage};
 
 /// The signal that was caught first.
 static CAUGHT: OnceLock<Arc<AtomicUsize>> = OnceLock::new();
@@ -30,7 +30,7 @@ pub(crate) fn exit_code() -> u8 {
 /// Signals that the process was started to ignore stay ignored. `nohup` wants that of SIGHUP, and
 /// a shell without job control of SIGINT for its background processes.
 pub(crate) fn stop_flag() -> Result<Arc<AtomicBool>, Error> {
-    caught().map_err(|error| Error::Usage(format!("signals can't be caught: {error}")))
+    caught().map_err(|error| usage(format!("signals can't be caught: {error}")))
 }
 
 fn caught() -> io::Result<Arc<AtomicBool>> {

@@ -10,7 +10,7 @@ use record::{DeviceKind, Slower};
 
 use crate::card;
 use crate::commands::lab::near::near;
-use crate::exit::Error;
+use crate::exit::{Error, usage};
 
 /// The variable that names another laboratory than the machine's own: for tests, and for users who
 /// want a separate one.
@@ -36,10 +36,8 @@ pub(crate) fn here() -> Lab {
 /// page cache remembers which cgroup made it dirty.
 pub(crate) fn enter_cgroup(mut survey: Survey, dry: bool) -> Survey {
     let lab = here();
-    let loops = survey
-        .devices
-        .iter_mut()
-        .filter(|device| device.leaf && device.kind == DeviceKind::Loop);
+    let devices = survey.devices.iter_mut();
+    let loops = devices.filter(|device| device.leaf && device.kind == DeviceKind::Loop);
     let mut joined = false;
     let mut notes = Vec::new();
     let mut fullest: Option<(u64, String)> = None;
@@ -89,10 +87,8 @@ fn spread(survey: &Survey, left: u64, why: String) -> (u64, String) {
     };
     let copies = storage::counter::mean_copies(&survey.devices);
     let all = (left as f64 * f64::from(drives) / copies) as u64;
-    let more = format!(
-        "; data are striped over {drives} drives, which leaves {}",
-        record::units::bytes(all)
-    );
+    let leaves = record::units::bytes(all);
+    let more = format!("; data are striped over {drives} drives, which leaves {leaves}");
     (all, why + &more)
 }
 
@@ -102,11 +98,10 @@ const LEAST_LEFT: u64 = 4 << 20;
 
 /// How much a drive can still store.
 fn full(info: &Info, left: u64) -> String {
+    let (name, left) = (&info.spec.name, record::units::bytes(left));
     format!(
-        "the drive {} of `trimbench lab` can store {} more; `lab up --set store-limit=SIZE` sets how much \
-         it can store",
-        info.spec.name,
-        record::units::bytes(left)
+        "the drive {name} of `trimbench lab` can store {left} more; `lab up --set store-limit=SIZE` sets \
+         how much it can store"
     )
 }
 
@@ -118,7 +113,7 @@ pub(crate) fn refuse_full(paths: &[PathBuf]) -> Result<(), Error> {
         (left < LEAST_LEFT).then(|| full(&info, left))
     });
     match full {
-        Some(why) => Err(Error::Usage(format!(
+        Some(why) => Err(usage(format!(
             "{why}. Nothing was begun, for a write that fails aborts the file system's journal"
         ))),
         None => Ok(()),
@@ -195,10 +190,9 @@ pub(crate) fn profile(info: &Info) -> String {
 }
 
 fn about(device: &str, info: &Info) -> String {
+    let (name, profile) = (&info.spec.name, profile(info));
     let mut text = format!(
-        "{device} is no drive but a simulation of one, {} of `trimbench lab`: {}",
-        info.spec.name,
-        profile(info)
+        "{device} is no drive but a simulation of one, {name} of `trimbench lab`: {profile}"
     );
     let changed = card::changed(info);
     if !changed.is_empty() {
@@ -233,10 +227,8 @@ fn join(lab: &Lab, info: &Info) -> (Option<PathBuf>, String) {
     let mut text = ". The foreground ran in the drive's cgroup".to_owned();
     let card = info.spec.card().ok();
     let shares = card.is_some_and(|card| {
-        card.figures()
-            .discard
-            .as_ref()
-            .is_some_and(|d| d.phi() < 1.0)
+        let discard = card.figures().discard.as_ref();
+        discard.is_some_and(|discard| discard.phi() < 1.0)
     });
     if cgroup.is_none() && shares {
         text += ", and with cgroups of version 2 so did the deletion: for discards that this \

@@ -6,7 +6,7 @@ use judge::{JudgeOptions, Verdict, judge};
 use record::as_drive::{NotSlowed, slower};
 use record::{DeviceInfo, Head, RunRecord, as_drive};
 
-use crate::exit::{Error, Exit};
+use crate::exit::{Error, Exit, usage};
 
 /// Judges a record as its run was asked to (`judge.low`), and fits its discards.
 pub(crate) fn verdict(record: &RunRecord) -> Verdict {
@@ -43,7 +43,7 @@ pub(crate) fn in_drives_time(record: RunRecord) -> Result<RunRecord, Error> {
 }
 
 fn refused(why: &NotSlowed) -> Error {
-    Error::Usage(format!("as-drive: {why}"))
+    usage(format!("as-drive: {why}"))
 }
 
 /// Returns the exit code that the verdict's conditions give (`--fail-on`).
@@ -69,7 +69,7 @@ pub(crate) fn refuse_unknown_actors(conditions: &[Condition], head: &Head) -> Re
         (!names.contains(&actor)).then_some((condition, actor))
     });
     match unknown {
-        Some((condition, actor)) => Err(Error::Usage(format!(
+        Some((condition, actor)) => Err(usage(format!(
             "--fail-on '{condition}': this run has no actor '{actor}'; name one of: {}",
             names.join(", ")
         ))),

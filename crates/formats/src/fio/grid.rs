@@ -80,14 +80,14 @@ impl<'a> Grid<'a> {
 /// Whole numbers with the same running sums, rounded.
 pub(super) fn whole(amounts: &[f64]) -> Vec<u64> {
     let mut sum = 0.0;
-    let mut told = 0_u64;
+    let mut counted = 0_u64;
     amounts
         .iter()
         .map(|amount| {
             sum += amount;
             let so_far = sum.round().max(0.0) as u64;
-            let this = so_far.saturating_sub(told);
-            told += this;
+            let this = so_far.saturating_sub(counted);
+            counted += this;
             this
         })
         .collect()

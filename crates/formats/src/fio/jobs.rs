@@ -1,5 +1,6 @@
 //! Which job a log is of, and what its figures can't tell.
 
+use record::units::{count, latency_us};
 use record::{ActorInfo, LoopKind};
 
 use super::json::{DirectionOutput, JobOutput};
@@ -88,11 +89,11 @@ impl<'a> Job<'a> {
         let name = &self.printed.first()?.name;
         let directions = self.printed.iter().flat_map(|job| &job.directions);
         let operations: u64 = directions.map(|d| d.operations).sum();
+        let did = count(operations);
         (operations > 0).then(|| {
             format!(
-                "fio's job {name} did {} operations and has no logs among these files, so the record \
-                 lacks it; let fio write them (write_iops_log, write_hist_log).",
-                record::units::count(operations)
+                "fio's job {name} did {did} operations and has no logs among these files, so the record \
+                 lacks it; let fio write them (write_iops_log, write_hist_log)."
             )
         })
     }
@@ -113,17 +114,15 @@ impl<'a> Job<'a> {
             all.extend(self.about_times(threads, series));
             all.extend(self.about_sums(direction, series));
         }
-        if let Some((count, longest_ns)) = self.printed.iter().find_map(|job| job.syncs) {
+        let no_syncs =
+            format!("{name}: fio has no log of fsyncs, so the record has no timeline of them");
+        if let Some((syncs, longest_ns)) = self.printed.iter().find_map(|job| job.syncs) {
+            let (syncs, longest) = (count(syncs), latency_us(longest_ns as f64 / 1e3));
             all.push(format!(
-                "{name}: fio has no log of fsyncs, so the record has no timeline of them; over the \
-                 whole run it counted {} of them, the longest took {}.",
-                record::units::count(count),
-                record::units::latency_us(longest_ns as f64 / 1e3)
+                "{no_syncs}; over the whole run it counted {syncs} of them, the longest took {longest}."
             ));
         } else if self.options.syncs() && direction == Direction::Write {
-            all.push(format!(
-                "{name}: fio has no log of fsyncs, so the record has no timeline of them."
-            ));
+            all.push(no_syncs + ".");
         }
         if let Some(job) = self.printed.iter().find(|job| job.error != 0) {
             all.push(format!("{name}: fio ended with error {}.", job.error));
@@ -140,36 +139,31 @@ impl<'a> Job<'a> {
         let name = &series.info.name;
         let has = |kind| threads.iter().any(|t| t.log(kind).is_some());
         let latencies = &series.latencies;
-        let told = !latencies.single.is_empty() || !latencies.windows.is_empty();
-        if !told {
-            let blocked = match has(LogKind::Completion) && !has(LogKind::Latency) {
-                true => {
-                    " Its logs count from the end of submission (clat), so they miss time blocked in it."
-                }
-                false => "",
-            };
+        let known = !latencies.single.is_empty() || !latencies.windows.is_empty();
+        if !known {
+            let mut blocked = "";
+            if has(LogKind::Completion) && !has(LogKind::Latency) {
+                blocked = " Its logs count from the end of submission (clat), so they miss time blocked \
+                           in it.";
+            }
             return Some(format!(
                 "{name}: fio wrote no histograms (write_hist_log), and averages are no percentiles, so \
                  those are not reported.{blocked}"
             ));
         }
-        let submission = self
-            .figures(direction)
-            .filter_map(|d| d.submission.as_ref());
-        let longest_ns = submission.map(|s| s.max_ns).max();
+        let figures = self.figures(direction);
+        let submissions = figures.filter_map(|d| d.submission.as_ref());
+        let longest_ns = submissions.map(|s| s.max_ns).max();
         let whole = !latencies.single.is_empty() && has(LogKind::Latency);
         let open = matches!(series.info.loop_kind, LoopKind::Open { .. });
         match (whole, open) {
             (true, false) => None,
             (false, false) => {
-                let longest = longest_ns
-                    .filter(|&ns| ns >= 1000)
-                    .map_or(String::new(), |ns| {
-                        format!(
-                            "; the longest submission took {}",
-                            record::units::latency_us(ns as f64 / 1e3)
-                        )
-                    });
+                let longest = longest_ns.filter(|&ns| ns >= 1000);
+                let longest = longest.map(|ns| latency_us(ns as f64 / 1e3));
+                let longest = longest.map_or(String::new(), |took| {
+                    format!("; the longest submission took {took}")
+                });
                 Some(format!(
                     "{name}: fio's latencies count from the end of submission (clat), so time blocked \
                      in it is missing{longest}."
@@ -188,11 +182,11 @@ impl<'a> Job<'a> {
         if since_1970 {
             return None;
         }
-        Some(if series.started_unix_s.is_some() {
-            format!("{name}: {UNTIMED}, which is known to about a second only.")
-        } else {
-            format!("{name}: {UNTIMED}, and when that was isn't known; the record's time is used.")
-        })
+        let known = match series.started_unix_s {
+            Some(_) => "which is known to about a second only",
+            None => "and when that was isn't known; the record's time is used",
+        };
+        Some(format!("{name}: {UNTIMED}, {known}."))
     }
 
     /// Logs that don't add up to what fio counted.
@@ -204,12 +198,9 @@ impl<'a> Job<'a> {
         let edges = printed as f64 * (0.5 / (end_s - begin_s).max(0.5));
         let missing = (printed as f64 - logged).abs();
         (printed > 0 && missing > 0.03 * printed as f64 + edges).then(|| {
-            format!(
-                "{}: fio counted {} operations and logged {}.",
-                series.info.name,
-                record::units::count(printed),
-                record::units::count(logged.round() as u64)
-            )
+            let (name, logged) = (&series.info.name, count(logged.round() as u64));
+            let printed = count(printed);
+            format!("{name}: fio counted {printed} operations and logged {logged}.")
         })
     }
 }
@@ -280,7 +271,7 @@ fn of_output<'a>(
             ..Job::default()
         });
     }
-    let mut taken: Vec<String> = Vec::new();
+    let mut used: Vec<String> = Vec::new();
     for job in &mut jobs {
         let name = job.printed[0].name.as_str();
         let mut directions = job.options.directions();
@@ -293,11 +284,11 @@ fn of_output<'a>(
         for direction in directions {
             let mut info = job.options.actor(name, direction, job.threads);
             let mut another = 2;
-            while taken.contains(&info.name) {
+            while used.contains(&info.name) {
                 info.name = format!("fio-{name}.{another}-{}", direction.name());
                 another += 1;
             }
-            taken.push(info.name.clone());
+            used.push(info.name.clone());
             job.actors.push((direction, info));
         }
     }

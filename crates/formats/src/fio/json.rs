@@ -115,20 +115,16 @@ impl Output {
     fn of(value: &Value) -> Result<Output, Unfit> {
         let list = |name: &str| value.get(name).and_then(Value::as_array);
         // A client prints each host's jobs, and then their sums.
-        let jobs = list("jobs").or(list("client_stats")).ok_or_else(|| {
-            Unfit::Other("JSON, but not fio's: it has no list of jobs".to_owned())
-        })?;
-        let own = jobs
-            .iter()
-            .filter(|job| string(job, "jobname") != "All clients");
+        let jobs = list("jobs").or(list("client_stats"));
+        let none = || Unfit::Other("JSON, but not fio's: it has no list of jobs".to_owned());
+        let jobs = jobs.ok_or_else(none)?.iter();
+        let own = jobs.filter(|job| string(job, "jobname") != "All clients");
         let mut global = Options::default();
         set(&mut global, value.get("global options"));
-        let milliseconds = number(value, "timestamp_ms");
+        let seconds = number(value, "timestamp_ms").map(|ms| ms / 1e3);
         Ok(Output {
             version: string(value, "fio version"),
-            at_unix_s: milliseconds
-                .map(|ms| ms / 1e3)
-                .or(number(value, "timestamp")),
+            at_unix_s: seconds.or(number(value, "timestamp")),
             jobs: own.map(|j| job(j, &global)).collect(),
         })
     }
@@ -179,6 +175,7 @@ fn job(job: &Value, global: &Options) -> JobOutput {
     set(&mut options, job.get("job options"));
     let host = job.get("hostname").and_then(Value::as_str);
     let name = string(job, "jobname");
+    let all = Direction::ALL.into_iter();
     let syncs = job.get("sync").and_then(|sync| latency(sync, "lat"));
     JobOutput {
         name: host.map_or(name.clone(), |host| format!("{name}-{host}")),
@@ -186,8 +183,7 @@ fn job(job: &Value, global: &Options) -> JobOutput {
         options,
         error: job.get("error").and_then(Value::as_i64).unwrap_or(0),
         started_unix_s: number(job, "job_start").map(|ms| ms / 1e3),
-        directions: Direction::ALL
-            .into_iter()
+        directions: all
             .filter_map(|d| direction(job.get(d.name())?, d))
             .collect(),
         syncs: syncs.filter(|s| s.count > 0).map(|s| (s.count, s.max_ns)),
@@ -216,21 +212,17 @@ fn latency(side: &Value, name: &str) -> Option<LatencyOutput> {
     // The first fio 3 had no counts; something longer than nothing was counted.
     let max_ns = (number(value, "max")? as u64).saturating_mul(unit);
     let pairs = |name: &str| {
-        value
-            .get(name)
-            .and_then(Value::as_object)
-            .into_iter()
-            .flatten()
+        let pairs = value.get(name).and_then(Value::as_object);
+        pairs.into_iter().flatten()
     };
-    let mut percentiles: Vec<(f64, u64)> = pairs("percentile")
-        .filter_map(|(percent, ns)| {
-            Some((percent.parse().ok()?, ns.as_u64()?.saturating_mul(unit)))
-        })
-        .collect();
+    let percentiles = pairs("percentile").filter_map(|(percent, ns)| {
+        Some((percent.parse().ok()?, ns.as_u64()?.saturating_mul(unit)))
+    });
+    let mut percentiles: Vec<(f64, u64)> = percentiles.collect();
     percentiles.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let mut bins: Vec<(u64, u64)> = pairs("bins")
-        .filter_map(|(ns, n)| Some((ns.parse::<u64>().ok()?.checked_mul(unit)?, n.as_u64()?)))
-        .collect();
+    let bins = pairs("bins")
+        .filter_map(|(ns, n)| Some((ns.parse::<u64>().ok()?.checked_mul(unit)?, n.as_u64()?)));
+    let mut bins: Vec<(u64, u64)> = bins.collect();
     bins.sort_unstable();
     Some(LatencyOutput {
         bins,

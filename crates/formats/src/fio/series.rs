@@ -80,8 +80,8 @@ impl FioSeries {
     /// where that isn't known); `None` if it logged nothing.
     pub fn ran(&self) -> Option<(f64, f64)> {
         let zero_s = self.started_unix_s.unwrap_or(0.0);
-        self.ran_s
-            .map(|(begin, end)| (begin + zero_s, end + zero_s))
+        let (begin_s, end_s) = self.ran_s?;
+        Some((begin_s + zero_s, end_s + zero_s))
     }
 
     /// How long its windows mostly are, in seconds; 0 of single I/Os.
@@ -107,11 +107,9 @@ impl FioSeries {
         };
         let (begin_s, end_s) = (begin_s + offset_s, end_s + offset_s);
         let operations = whole(&grid.spread(&self.operations, offset_s));
+        let in_blocks = |ops: &u64| ops.saturating_mul(self.info.block_bytes);
         let bytes = match self.bytes.is_empty() {
-            true => operations
-                .iter()
-                .map(|ops| ops.saturating_mul(self.info.block_bytes))
-                .collect(),
+            true => operations.iter().map(in_blocks).collect(),
             false => whole(&grid.spread(&self.bytes, offset_s)),
         };
         let latencies = grid.latencies(&self.latencies, offset_s);
@@ -124,14 +122,14 @@ impl FioSeries {
                 }
                 // A window that ends with a stall is spread over it in part: what is told
                 // of an interval is told only if something completed in it.
-                let told = |us: Option<f64>| us.filter(|_| operations[i] > 0);
+                let if_any = |us: Option<f64>| us.filter(|_| operations[i] > 0);
                 Some(ActorInterval {
                     ops: operations[i],
                     errors: 0,
                     bytes: bytes[i],
-                    p50_us: told(latencies[i].p50_us),
-                    p99_us: told(latencies[i].p99_us),
-                    max_us: told(latencies[i].max_us),
+                    p50_us: if_any(latencies[i].p50_us),
+                    p99_us: if_any(latencies[i].p99_us),
+                    max_us: if_any(latencies[i].max_us),
                     oldest_us: None,
                 })
             })
@@ -142,14 +140,14 @@ impl FioSeries {
     /// zero; `None` where fio kept no histograms or nothing completed.
     pub fn histogram(&self, grid: &Grid<'_>, begin_s: f64, end_s: f64) -> Option<Histogram<u64>> {
         let offset_s = self.offset_s(grid);
-        self.latencies
-            .histogram(begin_s - offset_s, end_s - offset_s)
+        let (begin_s, end_s) = (begin_s - offset_s, end_s - offset_s);
+        self.latencies.histogram(begin_s, end_s)
     }
 
     /// The offset from the logs' clock to the record's, in seconds.
     fn offset_s(&self, grid: &Grid<'_>) -> f64 {
-        self.started_unix_s
-            .map_or(0.0, |zero_s| zero_s - grid.started_unix_s)
+        let zero_s = self.started_unix_s;
+        zero_s.map_or(0.0, |zero_s| zero_s - grid.started_unix_s)
     }
 }
 
@@ -196,10 +194,10 @@ pub fn series<R: BufRead>(
     }
     let fixed = about.jobs.is_some();
     let both = jobs.iter().zip(&owned);
-    let mut all: Vec<FioSeries> = both
+    let all = both
         .clone()
-        .flat_map(|(job, threads)| of_job(job, threads, fixed))
-        .collect();
+        .flat_map(|(job, threads)| of_job(job, threads, fixed));
+    let mut all: Vec<FioSeries> = all.collect();
     let without = both.filter(|(_, threads)| threads.is_empty());
     let without: Vec<String> = without.filter_map(|(job, _)| job.without_logs()).collect();
     let ran = all.iter().any(|one| one.ran_s.is_some());
@@ -219,18 +217,17 @@ pub fn series<R: BufRead>(
 fn read_into<R: BufRead>(thread: &mut Thread, kind: LogKind, input: Input<R>) -> Result<(), Unfit> {
     let file = input.name;
     let failed = |error| Unfit::Broken(format!("{file}: {error}"));
-    let (skipped, cut_off, rows) = if kind == LogKind::Histogram {
+    let (left, cut_off, rows);
+    if kind == LogKind::Histogram {
         let log = HistogramLog::read(input.text).map_err(failed)?;
-        let read = (log.skipped, log.cut_off, log.rows.len());
+        (left, cut_off, rows) = (log.skipped, log.cut_off, log.rows.len());
         thread.histogram = Some(log);
-        read
     } else {
         let log = Log::read(input.text).map_err(failed)?;
-        let read = (log.skipped, log.cut_off, log.rows.len());
+        (left, cut_off, rows) = (log.skipped, log.cut_off, log.rows.len());
         thread.logs.push((kind, log));
-        read
-    };
-    let Left { lines, first } = skipped;
+    }
+    let Left { lines, first } = left;
     if rows == 0 && lines > 0 && !cut_off {
         return Err(Unfit::Other(format!(
             "{file}: not a log of fio: line {first} is none, and no other"

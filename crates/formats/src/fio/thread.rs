@@ -40,20 +40,19 @@ impl Thread {
                     row.value = row.value.saturating_mul(1000);
                     row.most = row.most.map(|us| us.saturating_mul(1000));
                 }
-                self.warnings.extend(in_flight.map(|in_flight| {
+                let warning = |in_flight: f64| {
                     format!(
                         "Latencies were read as microseconds, as fio 2 logs them: as nanoseconds they \
-                         would have had {in_flight:.1e} operations in flight."
+                     would have had {in_flight:.1e} operations in flight."
                     )
-                }));
+                };
+                self.warnings.extend(in_flight.map(warning));
             }
             Unit::Unknown => {
                 self.no_unit = true;
-                self.warnings.push(
-                    "Latencies were left out: their unit is unknown, nanoseconds (fio 3) or \
-                     microseconds (fio 2). Give fio's JSON, which has its version."
-                        .to_owned(),
-                );
+                let warning = "Latencies were left out: their unit is unknown, nanoseconds (fio 3) or \
+                     microseconds (fio 2). Give fio's JSON, which has its version.";
+                self.warnings.push(warning.to_owned());
             }
         }
     }
@@ -62,10 +61,9 @@ impl Thread {
     pub(super) fn since_1970(&self) -> Option<bool> {
         let logs = self.logs.iter().flat_map(|(_, log)| log.rows.first());
         let histogram = self.histogram.iter().flat_map(|log| log.rows.first());
-        let mut firsts = logs
-            .map(|row| row.at_ms)
-            .chain(histogram.map(|row| row.at_ms));
-        firsts.next().map(is_since_1970)
+        let times = logs.map(|row| row.at_ms);
+        let mut times = times.chain(histogram.map(|row| row.at_ms));
+        times.next().map(is_since_1970)
     }
 
     /// Adds the thread's work in a series' direction; false if its logs have nothing of it.
@@ -150,9 +148,9 @@ impl Thread {
         direction: Direction,
         scale: f64,
     ) -> (Vec<Window>, f64) {
-        let asked = job.options.number("log_avg_msec");
+        let wanted_ms = job.options.number("log_avg_msec");
         // A log of a single window tells no length; fio's own default is half a second.
-        let nominal_ms = windows::nominal_ms(asked, &log.rows, direction).unwrap_or(500.0);
+        let nominal_ms = windows::nominal_ms(wanted_ms, &log.rows, direction).unwrap_or(500.0);
         let stretches: Vec<&[Row]> = windows::stretches(&log.rows).collect();
         // In a log of several jobs nobody can tell whose completions the others show.
         let witnesses = match stretches.len() {

@@ -30,8 +30,12 @@ pub(super) fn stretches(rows: &[Row]) -> impl Iterator<Item = &[Row]> {
 
 /// The length of a log's windows in milliseconds. It is the length that was asked for, else the
 /// median of the times between them; `None` without either.
-pub(super) fn nominal_ms(asked: Option<u64>, rows: &[Row], direction: Direction) -> Option<f64> {
-    if let Some(ms) = asked.filter(|&ms| ms > 0) {
+pub(super) fn nominal_ms(
+    wanted_ms: Option<u64>,
+    rows: &[Row],
+    direction: Direction,
+) -> Option<f64> {
+    if let Some(ms) = wanted_ms.filter(|&ms| ms > 0) {
         return Some(ms as f64);
     }
     let times = times(rows, direction);

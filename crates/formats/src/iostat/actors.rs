@@ -100,13 +100,13 @@ pub(super) fn actors(
             0 => crate::fio::Direction::Read,
             _ => crate::fio::Direction::Write,
         };
-        let told = job.actor(name, direction, job.threads());
-        if told.op == found[0].info.op {
+        let stated = job.actor(name, direction, job.threads());
+        if stated.op == found[0].info.op {
             found[0].info = ActorInfo {
                 name: found[0].info.name.clone(),
                 // fio's line doesn't tell.
-                direct: told.direct.filter(|&direct| direct),
-                ..told
+                direct: stated.direct.filter(|&direct| direct),
+                ..stated
             };
         }
     }

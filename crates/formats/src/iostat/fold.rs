@@ -105,8 +105,8 @@ impl Folding {
         let groups: Vec<Range<usize>> = (0..log.rows.len())
             .filter(|&row| {
                 let span = log.rows[row];
-                let asked = span.first && !span.looked_at;
-                !(asked && boot::is_left_out(log, row, interval_s, self.options.first))
+                let may_go = span.first && !span.looked_at;
+                !(may_go && boot::is_left_out(log, row, interval_s, self.options.first))
             })
             .map(|row| row..row + 1)
             .collect();
@@ -182,7 +182,7 @@ impl Folding {
         }
         put(n - newest.min(n)..n, Mark::Alone);
         for (row, mark) in marks.iter_mut().enumerate() {
-            if self.is_told(log, &log.rows[row]) {
+            if self.is_near_deletion(log, &log.rows[row]) {
                 *mark = Mark::Alone;
             }
         }
@@ -190,7 +190,7 @@ impl Folding {
     }
 
     /// Whether it is close to the moment that the user gave.
-    fn is_told(&self, log: &Log, row: &Span) -> bool {
+    fn is_near_deletion(&self, log: &Log, row: &Span) -> bool {
         let interval_s = self.interval_s(log);
         match (self.options.deletion, row.printed_s) {
             (Some(Moment::After(at_s)), _) => {

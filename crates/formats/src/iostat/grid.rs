@@ -57,9 +57,9 @@ pub(super) fn steps(log: &Log, interval_s: f64, kept: &[usize]) -> Vec<Step> {
 }
 
 /// How long so many reports took, of which times may tell more.
-fn late(reports: usize, told_s: Option<f64>, interval_s: f64) -> f64 {
+fn late(reports: usize, printed_s: Option<f64>, interval_s: f64) -> f64 {
     let nominal_s = reports as f64 * interval_s;
-    let late = told_s.filter(|told_s| *told_s > nominal_s + LATE_S);
+    let late = printed_s.filter(|printed_s| *printed_s > nominal_s + LATE_S);
     late.unwrap_or(nominal_s)
 }
 
@@ -101,27 +101,24 @@ pub(super) fn kept(
 ) -> Vec<usize> {
     let average = |row: &usize| {
         let span = &log.rows[*row];
-        let asked = span.first && !span.looked_at;
-        asked && boot::is_left_out(log, *row, interval_s, options.first)
+        let may_go = span.first && !span.looked_at;
+        may_go && boot::is_left_out(log, *row, interval_s, options.first)
     };
     let kept: Vec<usize> = (0..log.rows.len()).filter(|row| !average(row)).collect();
     let averages = log.averages > 0 || kept.len() < log.rows.len();
     if averages && options.first == First::Tell {
-        warnings.push(
-            "The first report tells averages since the machine started (no -y) and was left out."
-                .to_owned(),
-        );
+        let text =
+            "The first report tells averages since the machine started (no -y) and was left out.";
+        warnings.push(text.to_owned());
     }
     if interval_s >= LONG_S {
+        let long = record::units::seconds(interval_s);
         warnings.push(format!(
-            "iostat's intervals are {}: a stall that is shorter than two of them is reported as a slowdown \
-             or not at all, and rates are means over them. Record with intervals of a second.",
-            record::units::seconds(interval_s)
+            "iostat's intervals are {long}: a stall that is shorter than two of them is reported as a \
+             slowdown or not at all, and rates are means over them. Record with intervals of a second."
         ));
     }
-    if let Some(warning) = folded(log, interval_s) {
-        warnings.push(warning);
-    }
+    warnings.extend(folded(log, interval_s));
     kept
 }
 

@@ -49,7 +49,7 @@ pub(super) fn read<R: BufRead>(lines: &mut Lines<R>, builder: &mut Builder) -> i
         sizes: HashMap::new(),
     };
     while let Some(token) = reader.token()? {
-        reader.take(token);
+        reader.accept(token);
     }
     builder.finish(false);
     Ok(())
@@ -201,7 +201,7 @@ impl<R: BufRead> Reader<'_, R> {
         self.frames.last().is_some_and(|frame| !frame.list)
     }
 
-    fn take(&mut self, token: Token) {
+    fn accept(&mut self, token: Token) {
         match token {
             Token::Open(list) => self.open(list),
             Token::Close(list) => self.close(list),

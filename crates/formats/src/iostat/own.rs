@@ -34,11 +34,11 @@ impl<'a> Own<'a> {
             bytes: all.map(discarded).collect(),
         };
         for actor in actors {
-            it.take(actor.column, made);
+            it.add(actor.column, made);
         }
         it.forget_stacked(made);
         if it.own_bytes() < TRICKLE {
-            it.take_members(actors);
+            it.add_members(actors);
         }
         it
     }
@@ -90,13 +90,13 @@ impl<'a> Own<'a> {
     }
 
     /// A device and all that it is made of.
-    fn take(&mut self, i: usize, made: &[Made]) {
+    fn add(&mut self, i: usize, made: &[Made]) {
         if std::mem::replace(&mut self.own[i], true) {
             return;
         }
         let members = made.iter().filter(|m| m.whole == i);
         for &member in members.flat_map(|m| &m.members) {
-            self.take(member, made);
+            self.add(member, made);
         }
     }
 
@@ -115,7 +115,7 @@ impl<'a> Own<'a> {
 
     /// Where the foreground's devices discard nothing: members that weren't recognised,
     /// if they carried about as many operations as an actor and discarded.
-    fn take_members(&mut self, actors: &[Actor]) {
+    fn add_members(&mut self, actors: &[Actor]) {
         for actor in actors {
             let operations = |i: usize| self.look.sum(i, |s| s.count[actor.kind]);
             let all = operations(actor.column);

@@ -9,6 +9,7 @@ use super::log::Log;
 use super::own::Own;
 use super::topology::{self, Made};
 use super::{Notes, Options};
+use crate::lines::Left;
 use crate::{Unfit, parts};
 
 /// Makes a record of a log. `notes` are what the script that ran iostat wrote down.
@@ -53,17 +54,15 @@ pub fn record(log: &Log, notes: Option<&Notes>, options: &Options) -> Result<Run
              that matter (--set device=NAME)."
         )),
     }
-    if actors.is_empty() {
-        warnings
-            .push("No device read or wrote for long enough to count as a foreground.".to_owned());
-    }
-    if !log.discards {
-        warnings.push(
-            "This iostat has no columns of discards: use a newer sysstat (12.1) and Linux (4.18). \
-             So whether there were discards is unknown."
-                .to_owned(),
-        );
-    }
+    let no_foreground = "No device read or wrote for long enough to count as a foreground.";
+    let no_discards = "This iostat has no columns of discards: use a newer sysstat (12.1) and Linux \
+        (4.18). So whether there were discards is unknown.";
+    let lacking = [
+        (actors.is_empty(), no_foreground),
+        (!log.discards, no_discards),
+    ];
+    let lacking = lacking.into_iter().filter(|(lacks, _)| *lacks);
+    warnings.extend(lacking.map(|(_, warning)| warning.to_owned()));
     let mut devices = devices::devices(&look, &made);
     if !log.discards {
         // Without their discards they would look as if there had been none.
@@ -93,17 +92,18 @@ pub fn record(log: &Log, notes: Option<&Notes>, options: &Options) -> Result<Run
     parts::warn(&mut record, warnings)?;
     for step in &steps {
         let row = |i: usize| log.columns[i].at(step.row);
+        let seconds = step.seconds;
+        let actors = actors
+            .iter()
+            .map(|a| Some(a.interval(&row(a.column), seconds)));
+        let devices = devices
+            .iter()
+            .map(|d| devices::interval(&row(d.0), seconds));
         record.push(&Line::Interval(Interval {
             at_s: step.at_s,
-            seconds: step.seconds,
-            actors: actors
-                .iter()
-                .map(|a| Some(a.interval(&row(a.column), step.seconds)))
-                .collect(),
-            devices: devices
-                .iter()
-                .map(|d| devices::interval(&row(d.0), step.seconds))
-                .collect(),
+            seconds,
+            actors: actors.collect(),
+            devices: devices.collect(),
             ..Interval::default()
         }))?;
     }
@@ -114,44 +114,32 @@ pub fn record(log: &Log, notes: Option<&Notes>, options: &Options) -> Result<Run
 fn about_the_text(log: &Log) -> Vec<String> {
     let mut all = Vec::new();
     if log.headerless {
-        all.push(
-            "The log has no header, so the number of its columns decided which they are."
-                .to_owned(),
-        );
+        let text = "The log has no header, so the number of its columns decided which they are.";
+        all.push(text.to_owned());
     }
     if log.together {
-        all.push(
-            "sadf counts reads, writes and discards in one figure; their bytes decided how many were \
-             which. Record with iostat -x for counts and waits of each."
-                .to_owned(),
-        );
+        let text = "sadf counts reads, writes and discards in one figure; their bytes decided how many \
+            were which. Record with iostat -x for counts and waits of each.";
+        all.push(text.to_owned());
     }
-    for (left, what) in [
-        (
-            log.foreign,
-            "lines are none of iostat's and were left out; the first is line",
-        ),
-        (
-            log.damaged_lines,
-            "rows are damaged, and their intervals were left out; the first is in line",
-        ),
-    ] {
+    let foreign = "lines are none of iostat's and were left out; the first is line";
+    let damaged = "rows are damaged, and their intervals were left out; the first is in line";
+    for (left, what) in [(log.foreign, foreign), (log.damaged_lines, damaged)] {
         if left.lines > 0 {
             all.push(format!("{} {what} {}.", left.lines, left.first));
         }
     }
-    if log.beyond.lines > 0 {
+    let Left { lines, first } = log.beyond;
+    if lines > 0 {
         all.push(format!(
-            "There are more than 4096 devices; {} rows of others were left out, the first in line {}.",
-            log.beyond.lines, log.beyond.first
+            "There are more than 4096 devices; {lines} rows of others were left out, the first in line \
+             {first}."
         ));
     }
     if log.columns.iter().any(|column| column.group) {
-        all.push(
-            "Only totals of groups are in this log (iostat -H): what a device and those it is made of \
-             did counts twice in them, and members are unknown."
-                .to_owned(),
-        );
+        let text = "Only totals of groups are in this log (iostat -H): what a device and those it is made \
+            of did counts twice in them, and members are unknown.";
+        all.push(text.to_owned());
     }
     if let Some(line) = log.cut_off {
         all.push(format!(
@@ -178,10 +166,8 @@ fn started(
     }
     // Such scripts start all of their programs together.
     let day_s = log.banner.day.map(|day| day as f64 * 86_400.0);
-    notes
-        .and_then(|n| n.removed_unix_s)
-        .or(day_s)
-        .unwrap_or(0.0)
+    let removed_s = notes.and_then(|notes| notes.removed_unix_s);
+    removed_s.or(day_s).unwrap_or(0.0)
 }
 
 /// Which device is made of which, as the user says.

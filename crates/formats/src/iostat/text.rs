@@ -44,7 +44,7 @@ impl Log {
             let Some(line) = lines.next()? else { break };
             ended = line.ended;
             builder.beside(line.prefix);
-            state.take(&mut builder, line);
+            state.line(&mut builder, line);
         }
         let whole = !state.cut && (!state.in_rows || ended && !builder.short());
         builder.finish(whole);
@@ -91,7 +91,7 @@ struct State {
 }
 
 impl State {
-    fn take(&mut self, builder: &mut Builder, line: TextLine<'_>) {
+    fn line(&mut self, builder: &mut Builder, line: TextLine<'_>) {
         let (bytes, number) = (line.bytes, line.number);
         if self.in_rows {
             self.in_rows = !bytes.is_empty();

@@ -337,8 +337,8 @@ impl Made {
         let discards = share(|s| s.bytes[2]);
         let writes = look.sum(self.whole, |s| s.count[1]);
         let by_writes = share(|s| s.bytes[1]);
-        let told = whole_number(discards, self.members.len(), 0.1);
-        told.or_else(|| {
+        let times = whole_number(discards, self.members.len(), 0.1);
+        times.or_else(|| {
             whole_number(by_writes, self.members.len(), NEARLY).filter(|_| writes >= WRITES)
         })
     }

@@ -16,7 +16,7 @@ use std::str::FromStr;
 use super::comparison::{Change, ChangeFinding, Compared, Comparison};
 use super::figure::{Figure, Unit};
 use crate::verdict::condition::{self, Comparison as Sign};
-use record::units::UnitError;
+use record::units::{self, UnitError, bytes_exact};
 
 /// One condition, e.g. `lost>+10%`.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -38,33 +38,6 @@ pub enum ChangeValue {
     Absolute(f64),
 }
 
-/// Why a text isn't such a condition.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ChangeConditionError {
-    /// There is no comparison in it.
-    #[error("'{0}' compares nothing: use >, >=, < or <=, e.g. 'lost > +10%'")]
-    NoComparison(String),
-    /// The figure isn't known.
-    #[error("'{name}' is not known: use {known}; e.g. 'lost > +10%'")]
-    UnknownFigure {
-        /// The text as it was given.
-        name: String,
-        /// An example that would do.
-        known: String,
-    },
-    /// The change has no sign.
-    #[error("'{0}': say which way, with + or -, e.g. 'lost > +10%' or 'baseline < -5%'")]
-    NoSign(String),
-    /// The change can't be read.
-    #[error("'{condition}': {why}")]
-    Value {
-        /// The whole condition.
-        condition: String,
-        /// The reason why it can't be read.
-        why: UnitError,
-    },
-}
-
 /// The result of a condition on a comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
@@ -82,51 +55,14 @@ pub enum Outcome {
     Unknown,
 }
 
-/// Parses a condition: a figure, a comparison (`>`, `>=`, `<`, `<=`), and a change with its sign.
-/// The change is a share (`+10%`), or a value with its unit (`+2ms`, `-1G`; `+0.05` of a share).
-///
-/// # Errors
-/// If a part is missing or unknown; the message names what is allowed.
-pub fn parse(text: &str) -> Result<ChangeCondition, ChangeConditionError> {
-    let text = text.trim();
-    let Some((name, sign, value)) = condition::split(text) else {
-        return Err(ChangeConditionError::NoComparison(text.to_owned()));
-    };
-    let Some(figure) = Figure::named(name) else {
-        return Err(ChangeConditionError::UnknownFigure {
-            name: name.to_owned(),
-            known: Figure::names(),
-        });
-    };
-    let (turn, size) = match value.split_at_checked(1) {
-        Some(("+", size)) => (1.0, size),
-        Some(("-", size)) => (-1.0, size),
-        _ => return Err(ChangeConditionError::NoSign(text.to_owned())),
-    };
-    let size = size.trim();
-    let read = match size.strip_suffix('%') {
-        Some(percent) => plain(percent, size).map(|p| ChangeValue::Relative(turn * p / 100.0)),
-        None => absolute(figure.unit(), size).map(|v| ChangeValue::Absolute(turn * v)),
-    };
-    let value = read.map_err(|why| ChangeConditionError::Value {
-        condition: text.to_owned(),
-        why,
-    })?;
-    Ok(ChangeCondition {
-        figure,
-        sign,
-        value,
-    })
-}
-
 fn absolute(unit: Unit, size: &str) -> Result<f64, UnitError> {
-    let seconds = || record::units::parse_duration(size).map(|d| d.as_secs_f64());
+    let seconds = || units::parse_duration(size).map(|d| d.as_secs_f64());
     match unit {
         Unit::Seconds => seconds(),
         Unit::Microseconds => seconds().map(|s| s * 1e6),
-        Unit::OpsPerSecond => record::units::parse_rate(size),
-        Unit::BytesPerSecond => record::units::parse_byte_rate(size).map(|n| n as f64),
-        Unit::Bytes => record::units::parse_size(size).map(|n| n as f64),
+        Unit::OpsPerSecond => units::parse_rate(size),
+        Unit::BytesPerSecond => units::parse_byte_rate(size).map(|n| n as f64),
+        Unit::Bytes => units::parse_size(size).map(|n| n as f64),
         Unit::Count | Unit::Share => plain(size, size),
     }
 }
@@ -196,10 +132,39 @@ impl ChangeCondition {
 }
 
 impl FromStr for ChangeCondition {
-    type Err = ChangeConditionError;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, ChangeConditionError> {
-        parse(text)
+    /// Parses a condition: a figure, a comparison (`>`, `>=`, `<`, `<=`), and a change with its
+    /// sign. The change is a share (`+10%`), or a value with its unit (`+2ms`, `-1G`; `+0.05` of a
+    /// share). The error names what is missing or unknown, and what is allowed.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        let (name, sign, value) = condition::split(text).ok_or_else(|| {
+            format!("'{text}' compares nothing: use >, >=, < or <=, e.g. 'lost > +10%'")
+        })?;
+        let figure = Figure::named(name).ok_or_else(|| {
+            let known = Figure::names();
+            format!("'{name}' is not known: use {known}; e.g. 'lost > +10%'")
+        })?;
+        let (turn, size) = match value.split_at_checked(1) {
+            Some(("+", size)) => (1.0, size.trim()),
+            Some(("-", size)) => (-1.0, size.trim()),
+            _ => {
+                return Err(format!(
+                    "'{text}': say which way, with + or -, e.g. 'lost > +10%' or 'baseline < -5%'"
+                ));
+            }
+        };
+        let value = match size.strip_suffix('%') {
+            Some(percent) => plain(percent, size).map(|p| ChangeValue::Relative(turn * p / 100.0)),
+            None => absolute(figure.unit(), size).map(|v| ChangeValue::Absolute(turn * v)),
+        };
+        let value = value.map_err(|why| format!("'{text}': {why}"))?;
+        Ok(ChangeCondition {
+            figure,
+            sign,
+            value,
+        })
     }
 }
 
@@ -213,15 +178,13 @@ impl fmt::Display for ChangeCondition {
                 let size = value.abs();
                 let duration = |s: f64| {
                     let duration = std::time::Duration::try_from_secs_f64(s).unwrap_or_default();
-                    record::units::duration_exact(duration)
+                    units::duration_exact(duration)
                 };
                 match self.figure.unit() {
                     Unit::Seconds => write!(f, "{sign}{}", duration(size)),
                     Unit::Microseconds => write!(f, "{sign}{}", duration(size / 1e6)),
-                    Unit::Bytes => write!(f, "{sign}{}", record::units::bytes_exact(size as u64)),
-                    Unit::BytesPerSecond => {
-                        write!(f, "{sign}{}/s", record::units::bytes_exact(size as u64))
-                    }
+                    Unit::Bytes => write!(f, "{sign}{}", bytes_exact(size as u64)),
+                    Unit::BytesPerSecond => write!(f, "{sign}{}/s", bytes_exact(size as u64)),
                     Unit::OpsPerSecond | Unit::Count | Unit::Share => write!(f, "{sign}{size}"),
                 }
             }
@@ -238,6 +201,10 @@ fn rounded(percent: f64) -> f64 {
 mod tests {
     use super::*;
 
+    fn condition(text: &str) -> Result<ChangeCondition, String> {
+        text.parse()
+    }
+
     #[test]
     fn comes_back_as_text() {
         for text in [
@@ -253,16 +220,16 @@ mod tests {
             "depth < -0.05",
             "delete <= -1000",
         ] {
-            let condition = parse(text).unwrap();
+            let condition = condition(text).unwrap();
             assert_eq!(condition.to_string(), text);
             assert_eq!(condition.to_string().parse(), Ok(condition));
         }
-        assert_eq!(parse("LOST>+12.5%"), parse("lost > +12.5 %"));
+        assert_eq!(condition("LOST>+12.5%"), condition("lost > +12.5 %"));
     }
 
     #[test]
     fn errors_name_what_is_allowed() {
-        let message = |text: &str| parse(text).unwrap_err().to_string();
+        let message = |text: &str| condition(text).unwrap_err().to_string();
         assert!(message("lost").contains("+10%"));
         assert!(message("lost > 10%").contains("+ or -"));
         assert!(message("lost > ").contains("+ or -"));
@@ -276,9 +243,9 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn any_text_is_parsed_or_refused(text: String, sign in "[<>]=?", value in "[+-][0-9a-zé%.]{0,6}") {
-            let _ = parse(&text);
+            let _ = condition(&text);
             for figure in ["lost", "trim", "depth", "bytes", "p99"] {
-                if let Ok(condition) = parse(&format!("{figure}{sign}{value}")) {
+                if let Ok(condition) = condition(&format!("{figure}{sign}{value}")) {
                     let again: ChangeCondition = condition.to_string().parse().unwrap();
                     proptest::prop_assert_eq!(again.figure, condition.figure);
                 }

@@ -101,9 +101,6 @@ pub enum Better {
 }
 
 impl Percentile {
-    /// All of them.
-    pub const ALL: [Percentile; 3] = [Percentile::P50, Percentile::P99, Percentile::P999];
-
     /// Returns it as a share of 1.
     pub fn quantile(self) -> f64 {
         match self {
@@ -114,137 +111,102 @@ impl Percentile {
     }
 }
 
-impl Stretch {
-    /// All of them, in order of time.
-    pub const ALL: [Stretch; 3] = [Stretch::Baseline, Stretch::Delete, Stretch::Recovery];
+/// A figure's row: its name in conditions and in JSON, its label in tables, its unit, and which way it
+/// gets better for those who use the system.
+type Row = (Figure, &'static str, &'static str, Unit, Better);
+
+macro_rules! table {
+    ($($figure:expr, $name:literal, $label:literal, $unit:ident, $better:ident;)*) => {
+        [$(($figure, $name, $label, Unit::$unit, Better::$better)),*]
+    };
 }
 
-/// The figures that each actor has, in the order in which the comparison lists them.
-const OF_ACTORS: [Figure; 17] = {
+/// All figures, in the order in which a comparison lists them.
+///
+/// A stall's depth is neither good nor bad: a deeper stall that is shorter can cost less. Its length
+/// and the lost time, which weighs both, say what it cost. The time with discards in service is
+/// neither: spread by pauses they take longer and cost less. The latencies during the deletion have
+/// the names of `run`'s own conditions.
+const TABLE: [Row; 24] = {
+    use Figure::*;
     use Percentile::{P50, P99, P999};
     use Stretch::{Baseline, Delete, Recovery};
-    [
-        Figure::BaselineRate,
-        Figure::DeleteRate,
-        Figure::OpsRatio,
-        Figure::Stall,
-        Figure::Longest,
-        Figure::Depth,
-        Figure::Lost,
-        Figure::Worst,
-        Figure::Latency(Baseline, P50),
-        Figure::Latency(Baseline, P99),
-        Figure::Latency(Baseline, P999),
-        Figure::Latency(Delete, P50),
-        Figure::Latency(Delete, P99),
-        Figure::Latency(Delete, P999),
-        Figure::Latency(Recovery, P50),
-        Figure::Latency(Recovery, P99),
-        Figure::Latency(Recovery, P999),
-    ]
+    table! {
+        BaselineRate, "baseline", "rate before", OpsPerSecond, Higher;
+        DeleteRate, "delete", "rate discarding", OpsPerSecond, Higher;
+        OpsRatio, "ratio", "rate left", Share, Higher;
+        Stall, "stall", "stall", Seconds, Lower;
+        Longest, "longest", "longest stall", Seconds, Lower;
+        Depth, "depth", "left in stall", Share, Neither;
+        Lost, "lost", "lost time", Seconds, Lower;
+        Worst, "max", "worst latency", Microseconds, Lower;
+        Latency(Baseline, P50), "baseline.p50", "p50 before", Microseconds, Lower;
+        Latency(Baseline, P99), "baseline.p99", "p99 before", Microseconds, Lower;
+        Latency(Baseline, P999), "baseline.p999", "p99.9 before", Microseconds, Lower;
+        Latency(Delete, P50), "p50", "p50 discarding", Microseconds, Lower;
+        Latency(Delete, P99), "p99", "p99 discarding", Microseconds, Lower;
+        Latency(Delete, P999), "p999", "p99.9 discarding", Microseconds, Lower;
+        Latency(Recovery, P50), "recovery.p50", "p50 after", Microseconds, Lower;
+        Latency(Recovery, P99), "recovery.p99", "p99 after", Microseconds, Lower;
+        Latency(Recovery, P999), "recovery.p999", "p99.9 after", Microseconds, Lower;
+        TrimRate, "trim", "TRIM rate", BytesPerSecond, Higher;
+        DiscardBytes, "bytes", "discarded", Bytes, Neither;
+        DiscardCommands, "commands", "commands", Count, Neither;
+        DiscardActive, "active", "active", Seconds, Neither;
+        Drain, "drain", "drained after", Seconds, Lower;
+        Await, "await", "mean wait", Microseconds, Lower;
+        DeletionSeconds, "deletion", "deletion calls", Seconds, Lower;
+    }
 };
 
-/// Figures that a run has once.
-const OF_RUNS: [Figure; 7] = [
-    Figure::TrimRate,
-    Figure::DiscardBytes,
-    Figure::DiscardCommands,
-    Figure::DiscardActive,
-    Figure::Drain,
-    Figure::Await,
-    Figure::DeletionSeconds,
-];
+/// How many of these each actor has. A run has the others once.
+const OF_ACTORS: usize = 17;
 
 impl Figure {
     /// Figures that each actor has.
-    pub fn of_actors() -> &'static [Figure] {
-        &OF_ACTORS
+    pub fn of_actors() -> impl Iterator<Item = Figure> {
+        TABLE[..OF_ACTORS].iter().map(|row| row.0)
     }
 
     /// Figures that a run has once.
-    pub fn of_runs() -> &'static [Figure] {
-        &OF_RUNS
+    pub fn of_runs() -> impl Iterator<Item = Figure> {
+        TABLE[OF_ACTORS..].iter().map(|row| row.0)
+    }
+
+    fn row(self) -> Row {
+        let row = TABLE.iter().find(|row| row.0 == self);
+        *row.unwrap_or(&TABLE[0])
     }
 
     /// Its name in conditions and in JSON.
     pub fn name(self) -> &'static str {
-        use Percentile::{P50, P99, P999};
-        match self {
-            Figure::BaselineRate => "baseline",
-            Figure::DeleteRate => "delete",
-            Figure::OpsRatio => "ratio",
-            Figure::Stall => "stall",
-            Figure::Longest => "longest",
-            Figure::Depth => "depth",
-            Figure::Lost => "lost",
-            Figure::Worst => "max",
-            Figure::Latency(Stretch::Baseline, P50) => "baseline.p50",
-            Figure::Latency(Stretch::Baseline, P99) => "baseline.p99",
-            Figure::Latency(Stretch::Baseline, P999) => "baseline.p999",
-            // Those of the deletion are run's own conditions.
-            Figure::Latency(Stretch::Delete, P50) => "p50",
-            Figure::Latency(Stretch::Delete, P99) => "p99",
-            Figure::Latency(Stretch::Delete, P999) => "p999",
-            Figure::Latency(Stretch::Recovery, P50) => "recovery.p50",
-            Figure::Latency(Stretch::Recovery, P99) => "recovery.p99",
-            Figure::Latency(Stretch::Recovery, P999) => "recovery.p999",
-            Figure::TrimRate => "trim",
-            Figure::DiscardBytes => "bytes",
-            Figure::DiscardCommands => "commands",
-            Figure::DiscardActive => "active",
-            Figure::Drain => "drain",
-            Figure::Await => "await",
-            Figure::DeletionSeconds => "deletion",
-        }
+        self.row().1
     }
 
-    /// The figure of a name, in whatever case.
-    pub fn named(name: &str) -> Option<Figure> {
-        let mut all = OF_ACTORS.iter().chain(&OF_RUNS);
-        all.find(|figure| name.eq_ignore_ascii_case(figure.name()))
-            .copied()
-    }
-
-    /// All names, as a sentence lists them.
-    pub(super) fn names() -> String {
-        let all = OF_ACTORS.iter().chain(&OF_RUNS).map(|figure| figure.name());
-        all.collect::<Vec<_>>().join(", ")
+    /// Its name in tables.
+    pub fn label(self) -> &'static str {
+        self.row().2
     }
 
     /// Its unit.
     pub fn unit(self) -> Unit {
-        match self {
-            Figure::BaselineRate | Figure::DeleteRate => Unit::OpsPerSecond,
-            Figure::OpsRatio | Figure::Depth => Unit::Share,
-            Figure::Stall
-            | Figure::Longest
-            | Figure::Lost
-            | Figure::DiscardActive
-            | Figure::Drain
-            | Figure::DeletionSeconds => Unit::Seconds,
-            Figure::Worst | Figure::Latency(..) | Figure::Await => Unit::Microseconds,
-            Figure::TrimRate => Unit::BytesPerSecond,
-            Figure::DiscardBytes => Unit::Bytes,
-            Figure::DiscardCommands => Unit::Count,
-        }
+        self.row().3
     }
 
     /// Which way it gets better for those who use the system.
-    ///
-    /// A stall's depth is neither: a deeper stall that is shorter can cost less. Its
-    /// length and the lost time, which weighs both, say what it cost. The time with
-    /// discards in service is neither: spread by pauses they take longer and cost less.
     pub fn better(self) -> Better {
-        match self {
-            Figure::BaselineRate | Figure::DeleteRate | Figure::OpsRatio | Figure::TrimRate => {
-                Better::Higher
-            }
-            Figure::Depth
-            | Figure::DiscardBytes
-            | Figure::DiscardCommands
-            | Figure::DiscardActive => Better::Neither,
-            _ => Better::Lower,
-        }
+        self.row().4
+    }
+
+    /// The figure of a name, in whatever case.
+    pub fn named(name: &str) -> Option<Figure> {
+        let row = TABLE.iter().find(|row| name.eq_ignore_ascii_case(row.1));
+        row.map(|row| row.0)
+    }
+
+    /// All names, as a sentence lists them.
+    pub(super) fn names() -> String {
+        TABLE.map(|row| row.1).join(", ")
     }
 }
 

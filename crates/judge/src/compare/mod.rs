@@ -77,7 +77,7 @@ pub fn compare(groups: &[Group<'_>]) -> Comparison {
     let names: Vec<&str> = groups.iter().map(|group| group.name.as_str()).collect();
     let mut figures = Vec::new();
     for actor in actors::matched(&verdicts) {
-        for &figure in Figure::of_actors() {
+        for figure in Figure::of_actors() {
             let estimates = of_groups(&sampled, |group, run, sampled| {
                 let i = actor.places[group][run]?;
                 let samples = sampled.actors.get(i)?;
@@ -87,7 +87,7 @@ pub fn compare(groups: &[Group<'_>]) -> Comparison {
             figures.extend(compared(figure, whose, &names, &estimates));
         }
     }
-    for &figure in Figure::of_runs() {
+    for figure in Figure::of_runs() {
         let estimates = of_groups(&sampled, |_, _, sampled| replicate::of_run(sampled, figure));
         figures.extend(compared(figure, None, &names, &estimates));
     }

@@ -45,21 +45,15 @@ const NAMES: [(&str, &str); 31] = [
     ("/devices/*/size_bytes", "size"),
     ("/devices/*/rotational", "rotates"),
     ("/devices/*/scheduler", "I/O scheduler"),
-    (
-        "/devices/*/discard/granularity_bytes",
-        "discard granularity",
-    ),
-    (
-        "/devices/*/discard/max_bytes",
-        "largest discard (discard_max_bytes)",
-    ),
-    (
-        "/devices/*/discard/max_hw_bytes",
-        "largest discard of the hardware",
-    ),
+    (GRANULARITY, "discard granularity"),
+    (MAX, "largest discard (discard_max_bytes)"),
+    (MAX_HW, "largest discard of the hardware"),
     ("/devices/*/discard/max_segments", "ranges per discard"),
     ("/warnings", "warnings"),
 ];
+const GRANULARITY: &str = "/devices/*/discard/granularity_bytes";
+const MAX: &str = "/devices/*/discard/max_bytes";
+const MAX_HW: &str = "/devices/*/discard/max_hw_bytes";
 
 /// Returns the differences between groups, and those within one.
 pub(super) fn differences(
@@ -67,33 +61,28 @@ pub(super) fn differences(
     verdicts: &[Vec<&Verdict>],
 ) -> Vec<SetUpDifference> {
     let all: Vec<&Head> = heads.iter().flatten().copied().collect();
-    let mut groups: Vec<Vec<BTreeMap<String, String>>> = heads
-        .iter()
-        .zip(verdicts)
-        .map(|(heads, verdicts)| {
-            let runs = heads.iter().zip(verdicts);
-            runs.map(|(head, verdict)| flat(head, verdict, &all))
-                .collect()
-        })
-        .collect();
+    let runs = heads.iter().zip(verdicts).map(|(heads, verdicts)| {
+        let runs = heads.iter().zip(verdicts);
+        let runs = runs.map(|(head, verdict)| flat(head, verdict, &all));
+        runs.collect()
+    });
+    let mut groups: Vec<Vec<BTreeMap<String, String>>> = runs.collect();
     forget_missing_devices(&mut groups);
     let keys = all.iter().flat_map(|head| &head.actors);
     keys.for_each(|actor| forget_missing_actor(&mut groups, &actor_key(actor, &all)));
     let mut paths: Vec<&String> = groups.iter().flatten().flat_map(BTreeMap::keys).collect();
     paths.sort();
     paths.dedup();
-    let mut found: Vec<SetUpDifference> = paths
-        .into_iter()
-        .filter_map(|path| {
-            let values: Vec<Vec<String>> = groups.iter().map(|runs| values(runs, path)).collect();
-            let one = values[0].len() == 1 && values.iter().all(|v| *v == values[0]);
-            (!one).then(|| SetUpDifference {
-                name: name(path, &groups),
-                path: path.clone(),
-                values,
-            })
+    let difference = |path: &String| {
+        let values: Vec<Vec<String>> = groups.iter().map(|runs| values(runs, path)).collect();
+        let one = values[0].len() == 1 && values.iter().all(|v| *v == values[0]);
+        (!one).then(|| SetUpDifference {
+            name: name(path, &groups),
+            path: path.clone(),
+            values,
         })
-        .collect();
+    };
+    let mut found: Vec<SetUpDifference> = paths.into_iter().filter_map(difference).collect();
     let order = |path: &str| {
         let known = NAMES.iter().position(|(pattern, _)| matches(pattern, path));
         known.unwrap_or(NAMES.len())
@@ -148,10 +137,9 @@ fn device(i: usize) -> String {
 fn actor_key(actor: &ActorInfo, all: &[&Head]) -> String {
     let named = |head: &&Head| head.actors.iter().any(|a| a.name == actor.name);
     let only = |head: &&Head| head.actors.iter().filter(|a| a.op == actor.op).count() == 1;
-    if !all.iter().all(named) && all.iter().all(only) {
-        actor.op.clone()
-    } else {
-        actor.name.clone()
+    match !all.iter().all(named) && all.iter().all(only) {
+        true => actor.op.clone(),
+        false => actor.name.clone(),
     }
 }
 
@@ -162,10 +150,8 @@ fn flat(head: &Head, verdict: &Verdict, all: &[&Head]) -> BTreeMap<String, Strin
     // drive may be called otherwise after a boot.
     if let Some(actors) = value.get_mut("actors") {
         let named = head.actors.iter().map(|a| actor_key(a, all));
-        let each = actors
-            .as_array_mut()
-            .map(std::mem::take)
-            .unwrap_or_default();
+        let each = actors.as_array_mut().map(std::mem::take);
+        let each = each.unwrap_or_default();
         *actors = Value::Object(named.zip(each).collect());
     }
     walk(&value, String::new(), &mut into);
@@ -186,12 +172,8 @@ fn flat(head: &Head, verdict: &Verdict, all: &[&Head]) -> BTreeMap<String, Strin
         let follows = path.contains("/below") || path.ends_with("/leaf");
         !own && !unknown && !follows
     });
-    for (i, _) in head
-        .devices
-        .iter()
-        .enumerate()
-        .filter(|(_, d)| d.size_bytes == 0)
-    {
+    let devices = (0..).zip(&head.devices);
+    for (i, _) in devices.filter(|(_, device)| device.size_bytes == 0) {
         let limits = format!("/devices/{i}/discard/");
         into.retain(|path, _| !path.starts_with(&limits));
     }
@@ -258,10 +240,8 @@ fn name(path: &str, groups: &[Vec<BTreeMap<String, String>>]) -> String {
         }
         (["devices", i, rest @ ..], known) if !rest.is_empty() => {
             let what = known.map_or_else(|| words(rest), |(_, name)| (*name).to_owned());
-            let device = groups
-                .iter()
-                .flatten()
-                .find_map(|run| run.get(&format!("/devices/{i}/name")));
+            let path = format!("/devices/{i}/name");
+            let device = groups.iter().flatten().find_map(|run| run.get(&path));
             format!("{}: {what}", device.map_or("device", String::as_str))
         }
         (_, Some((_, name))) => (*name).to_owned(),

@@ -29,24 +29,19 @@ fn sentence(
     // The fastest actor of the reference comes first.
     let first = figures.iter().find_map(|f| f.actor.clone());
     for figure in foreground {
-        let found = figures
-            .iter()
-            .find(|f| f.figure == figure && f.actor == first);
+        let mut all = figures.iter();
+        let found = all.find(|f| f.figure == figure && f.actor == first);
         clauses.extend(found.and_then(|f| clause(f, &f.changes[i], i)));
     }
     let trim = figures.iter().find(|f| f.figure == Figure::TrimRate);
     clauses.extend(trim.and_then(|f| clause(f, &f.changes[i], i)));
+    let (group, reference) = (&group.name, &reference.name);
     if clauses.is_empty() {
-        return format!(
-            "{} and {} have no figure in common that matters.",
-            group.name, reference.name
-        );
+        return format!("{group} and {reference} have no figure in common that matters.");
     }
     let whose = first.map_or(String::new(), |actor| format!(" ({actor})"));
     format!(
-        "{} against {}{whose}: {}.",
-        group.name,
-        reference.name,
+        "{group} against {reference}{whose}: {}.",
         clauses.join("; ")
     )
 }
@@ -78,45 +73,38 @@ fn clause(figure: &Compared, change: &Change, i: usize) -> Option<String> {
     Some(format!("{what} {before} → {after}{known}"))
 }
 
+const ONE_EACH: &str = "One run each: the intervals are those of the noise within a run. How much runs \
+    differ from one to the next isn't known, and is often more; repeat each (3 to 5 times) before \
+    blaming what was changed.";
+const TOO_FEW: &str = "Where one run can't tell, it has fewer than about eight independent intervals of \
+    the figure, because it is short or neighbouring intervals resemble each other: repeat the runs.";
+
 /// Returns the notes that a reader of the figures needs.
 pub(super) fn notes(groups: &[GroupSummary], figures: &[Compared]) -> Vec<String> {
     let mut notes = Vec::new();
-    let single: Vec<&str> = groups
-        .iter()
-        .filter(|group| group.runs.len() == 1)
-        .map(|group| group.name.as_str())
-        .collect();
+    let of = |runs: std::ops::Range<usize>| -> Vec<&str> {
+        let groups = groups
+            .iter()
+            .filter(|group| runs.contains(&group.runs.len()));
+        groups.map(|group| group.name.as_str()).collect()
+    };
+    let (single, few) = (of(1..2), of(2..FEW));
     if single.len() == groups.len() {
-        notes.push(
-            "One run each: the intervals are those of the noise within a run. How much runs \
-             differ from one to the next isn't known, and is often more; repeat each (3 to 5 \
-             times) before blaming what was changed."
-                .to_owned(),
-        );
+        notes.push(ONE_EACH.to_owned());
     } else if !single.is_empty() {
+        let single = single.join(", ");
         notes.push(format!(
-            "{}: a single run, taken to scatter as the repeats of the other group do.",
-            single.join(", ")
+            "{single}: a single run, taken to scatter as the repeats of the other group do."
         ));
     }
     let mut changes = figures.iter().flat_map(|figure| &figure.changes);
     if changes.any(|change| change.why == Some(Doubt::TooFew)) {
-        notes.push(
-            "Where one run can't tell, it has fewer than about eight independent intervals of the \
-             figure, because it is short or neighbouring intervals resemble each other: repeat the \
-             runs."
-                .to_owned(),
-        );
+        notes.push(TOO_FEW.to_owned());
     }
-    let few: Vec<&str> = groups
-        .iter()
-        .filter(|group| (2..FEW).contains(&group.runs.len()))
-        .map(|group| group.name.as_str())
-        .collect();
     if !few.is_empty() {
+        let few = few.join(", ");
         notes.push(format!(
-            "{}: two repeats hardly tell how runs scatter, so the intervals are wide.",
-            few.join(", ")
+            "{few}: two repeats hardly tell how runs scatter, so the intervals are wide."
         ));
     }
     let lacking = figures.iter().any(|figure| {
@@ -126,11 +114,9 @@ pub(super) fn notes(groups: &[GroupSummary], figures: &[Compared]) -> Vec<String
     if lacking {
         notes.push("Some runs of a group lack figures that others have; the others count.".into());
     }
-    let intervals = figures
-        .iter()
-        .flat_map(|figure| &figure.changes)
-        .filter(|change| !matches!(change.basis, Basis::None | Basis::Counted));
-    let sampled = intervals.count();
+    let changes = figures.iter().flat_map(|figure| &figure.changes);
+    let sampled = changes.filter(|change| !matches!(change.basis, Basis::None | Basis::Counted));
+    let sampled = sampled.count();
     if sampled > 1 {
         notes.push(format!(
             "Each of the {sampled} figures is compared for itself, at 95 %: up to one in twenty that \

@@ -17,7 +17,7 @@ const LEAST_DISCARDS: u64 = 20;
 const SERVES: f64 = 0.8;
 
 /// Adds what the stalls of a closed loop tell.
-pub(super) fn tell(fit: &mut Fit, record: &RunRecord, discards: &Discards, actor: &Judged) {
+pub(super) fn add_to(fit: &mut Fit, record: &RunRecord, discards: &Discards, actor: &Judged) {
     let rows = rows(record, discards, actor);
     let depth = actor.foreground.loop_kind.depth();
     fit.depth = Some(depth);

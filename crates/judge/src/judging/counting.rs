@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use record::{DeviceInfo, DeviceKind, DiscardSetting, Head, RunRecord};
+use super::stats::total;
+use record::{DeviceColumns, DeviceInfo, DeviceKind, DiscardSetting, Head, RunRecord};
 
 /// An event that freed less space than this freed nothing, in bytes: logs, journals and metadata of
 /// others make as much of a difference.
@@ -15,6 +16,9 @@ pub const MEANINGFUL: f64 = 0.01;
 /// An interval discards significantly from this share of all bytes discarded:
 /// a journal's own commits discard 4 KiB every few seconds.
 pub const SIGNIFICANT: f64 = 0.001;
+
+/// In a run with many short intervals none has that much: then this share of a typical one's bytes.
+const SIGNIFICANT_OF_TYPICAL: f64 = 0.1;
 
 /// The debt counts as paid when at most this share of what was freed is
 /// undiscarded: alignment and granularity leave some.
@@ -126,6 +130,32 @@ pub fn upper(record: &RunRecord, counted: &Counted, range: Range<usize>) -> Opti
 
 /// A third three times is one.
 const ROUNDING: f64 = 1e-6;
+
+/// Returns the bytes that make an interval significant: 0.1 % of all, or a tenth of a typical
+/// interval's, whichever is less. So discards that are spread evenly over hours all count, and a
+/// journal's never do.
+pub fn significant(bytes: &[u64]) -> u64 {
+    let total: f64 = bytes.iter().map(|&n| n as f64).sum();
+    // Half of all bytes were discarded in intervals with at least `typical` of them.
+    let mut sorted: Vec<u64> = bytes.iter().copied().filter(|&b| b > 0).collect();
+    sorted.sort_unstable_by(|a, b| b.cmp(a));
+    let mut sum = 0.0;
+    let typical = sorted.iter().find(|&&bytes| {
+        sum += bytes as f64;
+        sum >= total / 2.0
+    });
+    let typical = typical.map_or(0.0, |&b| b as f64);
+    let least = (SIGNIFICANT * total).min(SIGNIFICANT_OF_TYPICAL * typical);
+    (least.ceil() as u64).max(1)
+}
+
+/// Returns the devices whose discards count in these intervals of a record.
+pub fn counted_in(record: &RunRecord, range: Range<usize>) -> Counted {
+    let sum = |columns: &DeviceColumns| total(columns.discard_bytes[range.clone()].iter().copied());
+    let bytes: Vec<u64> = record.intervals.devices.iter().map(sum).collect();
+    let known = record.head.devices.len().min(bytes.len());
+    counted(&record.head.devices[..known], &bytes)
+}
 
 /// Returns the devices that count, by the bytes that each has discarded: the leaves, as a rule. The
 /// leaves may have seen next to nothing of what a level above saw. A loop device over a file system

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::counting::{self, Counted, MEANINGFUL, SIGNIFICANT};
+use super::counting::{self, Counted, MEANINGFUL, SIGNIFICANT, significant};
 use super::others::{self, Others};
 use super::stats::{median, total};
 use super::window::Window;
@@ -14,7 +14,6 @@ pub(super) const TRICKLE_BYTES: u64 = 16 << 20;
 
 /// Where discards are spread over so many intervals that few or none could have
 /// 0.1 % of them, this share of what a typical interval has is significant, too.
-const SIGNIFICANT_OF_TYPICAL: f64 = 0.1;
 
 /// Discards of few bytes can slow the foreground down, too. They do so if they occupy this share of
 /// their interval, and take this share of the time that one of the significant takes.
@@ -93,7 +92,7 @@ impl Discards {
     ) -> Discards {
         let n = record.intervals.len();
         let range = window.delete.clone().unwrap_or(window.all.clone());
-        let counted = counted(record, &range);
+        let counted = counting::counted_in(record, range);
         let seen = Seen::of(record, &counted);
         let (bytes, others) = others::split(record, window, &counted, &seen, freed, continuous);
         let Seen {
@@ -130,20 +129,21 @@ impl Discards {
             _ => it.total_bytes >= TRICKLE_BYTES,
         };
         let least = if enough && it.total_bytes > 0 {
-            threshold(&it.bytes, it.total_bytes, continuous)
+            let most = if continuous { TRICKLE_BYTES } else { u64::MAX };
+            significant(&it.bytes).min(most)
         } else {
             u64::MAX
         };
         it.significant = it.bytes.iter().map(|&b| b >= least).collect();
-        let felt = it.felt(record);
-        it.covered = in_service(record, &felt, &it.commands, &it.wait_ms);
+        let slowing = it.slowing(record);
+        it.covered = in_service(record, &slowing, &it.commands, &it.wait_ms);
         it
     }
 
     /// Returns the intervals whose discards could slow the foreground down: the significant ones,
     /// and those with few bytes whose discards took as long. A drive may take as long for 16 KiB as
     /// for 100 MiB, and btrfs sends the small ones first.
-    fn felt(&self, record: &RunRecord) -> Vec<bool> {
+    fn slowing(&self, record: &RunRecord) -> Vec<bool> {
         let wait_ms = |i: usize| {
             (self.commands[i] > 0).then(|| self.wait_ms[i] as f64 / f64::from(self.commands[i]))
         };
@@ -297,44 +297,21 @@ impl Discards {
     }
 }
 
-/// Bytes that make an interval significant: 0.1 % of all, or a tenth of a
-/// typical interval's, whichever is less. So discards that are spread evenly
-/// over hours all count, and a journal's never do. Of a continuous deleter, what
-/// is more than a trickle counts, too: one huge compaction doesn't turn the
-/// small ones into stretches without discards.
-pub(super) fn threshold(bytes: &[u64], total_bytes: u64, continuous: bool) -> u64 {
-    let most = if continuous { TRICKLE_BYTES } else { u64::MAX };
-    let total = total_bytes as f64;
-    // Half of all bytes were discarded in intervals with at least `typical` of them.
-    let mut sorted: Vec<u64> = bytes.iter().copied().filter(|&b| b > 0).collect();
-    sorted.sort_unstable_by(|a, b| b.cmp(a));
-    let mut sum = 0.0;
-    let typical = sorted.iter().find(|&&bytes| {
-        sum += bytes as f64;
-        sum >= total / 2.0
-    });
-    let typical = typical.map_or(0.0, |&b| b as f64);
-    ((SIGNIFICANT * total)
-        .min(SIGNIFICANT_OF_TYPICAL * typical)
-        .ceil() as u64)
-        .clamp(1, most)
-}
-
-/// Returns the intervals in `felt`, and those before them that a discard which completed in one of
+/// Returns the intervals in `slowing`, and those before them that a discard which completed in one of
 /// them spans whole by its wait.
 pub(super) fn in_service(
     record: &RunRecord,
-    felt: &[bool],
+    slowing: &[bool],
     commands: &[u32],
     wait_ms: &[u64],
 ) -> Vec<bool> {
-    let mut covered = felt.to_vec();
+    let mut covered = slowing.to_vec();
     let at = &record.intervals.at_s;
     // From the last to the first: the earliest begin of any discard that is still to complete.
     let mut begun_s = f64::INFINITY;
     for i in (0..covered.len()).rev() {
         covered[i] |= at[i] >= begun_s;
-        if felt[i] && commands[i] > 0 {
+        if slowing[i] && commands[i] > 0 {
             let wait_s = wait_ms[i] as f64 / 1e3 / f64::from(commands[i]);
             begun_s = begun_s.min(at[i] - wait_s);
         }
@@ -355,13 +332,4 @@ struct Cell {
     significant: bool,
     /// Whether discards were in service in each of them.
     busy: bool,
-}
-
-/// The devices whose discards count.
-fn counted(record: &RunRecord, range: &Range<usize>) -> Counted {
-    let columns = &record.intervals.devices;
-    let sum = |columns: &DeviceColumns| total(columns.discard_bytes[range.clone()].iter().copied());
-    let bytes: Vec<u64> = columns.iter().map(sum).collect();
-    let known = record.head.devices.len().min(columns.len());
-    counting::counted(&record.head.devices[..known], &bytes)
 }

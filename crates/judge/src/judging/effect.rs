@@ -154,14 +154,7 @@ impl<'a> View<'a> {
         let stalls = self.stalls();
         if let Some(cost) = runs::cost(grid, lows, &stalls).filter(|cost| self.is_stall(cost)) {
             judged.stalled = stalls.iter().map(|p| self.intervals(&p.cells)).collect();
-            judged.foreground.stall = Some(Stall {
-                seconds: cost.seconds,
-                longest_s: cost.longest_s,
-                depth: cost.depth.clamp(0.0, 1.0),
-                lost_s: cost.lost_s,
-                worst_latency_us: self.worst_latency(judged, &stalls),
-                limit_us: lows.limit_us,
-            });
+            judged.foreground.stall = Some(self.stall(judged, &cost, &stalls));
         }
         let dips = self.laid.pieces.iter().filter(|p| !p.stall);
         let listed = dips.filter_map(|piece| {
@@ -198,14 +191,18 @@ impl<'a> View<'a> {
         let pieces: Vec<&Piece> = self.laid.by_others.iter().collect();
         let cost = runs::cost(grid, lows, &pieces);
         let enough = cost.filter(|cost| cost.seconds >= STALL_S * (1.0 - 1e-3));
-        judged.foreground.stall_by_others = enough.map(|cost| Stall {
+        judged.foreground.stall_by_others = enough.map(|cost| self.stall(judged, &cost, &pieces));
+    }
+
+    fn stall(&self, judged: &Judged, cost: &Cost, pieces: &[&Piece]) -> Stall {
+        Stall {
             seconds: cost.seconds,
             longest_s: cost.longest_s,
             depth: cost.depth.clamp(0.0, 1.0),
             lost_s: cost.lost_s,
-            worst_latency_us: self.worst_latency(judged, &pieces),
-            limit_us: lows.limit_us,
-        });
+            worst_latency_us: self.worst_latency(judged, pieces),
+            limit_us: self.laid.lows.limit_us,
+        }
     }
 
     fn is_stall(&self, cost: &Cost) -> bool {

@@ -33,7 +33,7 @@ impl Event {
     }
 
     /// Returns it as `--event` names it: the command, or `manual`.
-    pub(super) fn asked(&self) -> String {
+    pub(super) fn as_given(&self) -> String {
         self.command.clone().unwrap_or_else(|| MANUAL.to_owned())
     }
 

@@ -48,12 +48,11 @@ mod yardstick;
 mod tests;
 
 use crate::verdict::condition::{Checked, Condition};
-use crate::verdict::{
-    Control, Discard, Finding, Foreground, Reason, VERDICT_SCHEMA, Verdict, provenance,
-};
+use crate::verdict::{Control, Finding, Foreground, Reason, VERDICT_SCHEMA, Verdict, provenance};
+use actor::Judged;
 use part::{FromControl, PartJudged};
 use record::as_drive;
-use record::{DiscardSetting, EventKind, Part, RunRecord, Slower};
+use record::{DiscardSetting, Event, EventKind, Part, RunRecord, Slower};
 use reference::Reference;
 pub use stats::drift;
 use window::Window;
@@ -119,19 +118,11 @@ fn with_its_part(
         reasons.push(why);
     }
     if finding == Finding::Stall && main.more_writes && !clean {
-        warnings.push(
-            "The devices wrote far more while discards were in service than without, so a part of \
-             the stall may be due to the writes; a control run (--control) tells."
-                .to_owned(),
-        );
+        warnings.push(WRITES_TOO.to_owned());
     }
     if let Some(control) = &control {
         if control.discards.any() {
-            warnings.push(
-                "The control had discards of its own, so it does not show what happens without \
-                 them, and was left out."
-                    .to_owned(),
-            );
+            warnings.push(CONTROL_DISCARDS.to_owned());
         } else if matches!(finding, Finding::Stall | Finding::Slowdown)
             && lost_as_much(&main, control)
         {
@@ -140,24 +131,20 @@ fn with_its_part(
         }
     }
     let look_at = summary::look_at(record);
+    let method = record
+        .head
+        .scenario
+        .get("control")
+        .and_then(|method| method.as_str());
     let control = control.map(|control| Control {
-        method: record
-            .head
-            .scenario
-            .get("control")
-            .and_then(|m| m.as_str())
-            .map(str::to_owned),
+        method: method.map(str::to_owned),
         verdict: control.finding,
         discard_bytes: control.discard.bytes,
         foreground: foreground(&control),
     });
     let mut verdict = Verdict {
-        schema: VERDICT_SCHEMA.to_owned(),
         verdict: finding,
         summary: summary::sentence(&main, finding, &reasons, &look_at),
-        conditions: Vec::new(),
-        run: provenance::Run::of(&record.head),
-        target: provenance::Target::of(&record.head),
         reasons,
         foreground: foreground(&main),
         discard: main.discard,
@@ -165,12 +152,10 @@ fn with_its_part(
         try_bytes: main.try_bytes,
         fit: main.fit,
         control,
-        slower: slower(record),
         others: main.discards.others.figures(record),
         writes: writes::of(record, &window),
-        absences: presence::absences(record),
-        waits: waits::waited(record),
         warnings,
+        ..blank(record)
     };
     verdict.conditions = conditions(record, &verdict);
     (verdict, Some((window, main)))
@@ -182,83 +167,68 @@ fn foreground(part: &PartJudged) -> Vec<Foreground> {
 
 /// Whether some actor that lost time to discards lost about as much in the control.
 fn lost_as_much(main: &PartJudged, control: &PartJudged) -> bool {
-    main.actors
-        .iter()
-        .filter(|a| matches!(a.finding, Finding::Stall | Finding::Slowdown))
-        .all(|a| {
-            let Some(same) = control.actors.iter().find(|c| c.index == a.index) else {
-                return false;
-            };
-            match a.foreground.stall {
-                Some(stall) => same.low_lost_s >= AS_MUCH * stall.lost_s,
-                None => a
-                    .loss
-                    .is_some_and(|loss| same.delete_loss >= AS_MUCH * loss),
-            }
-        })
+    let as_much = |a: &Judged| {
+        let Some(same) = control.actors.iter().find(|c| c.index == a.index) else {
+            return false;
+        };
+        match (a.foreground.stall, a.loss) {
+            (Some(stall), _) => same.low_lost_s >= AS_MUCH * stall.lost_s,
+            (None, loss) => loss.is_some_and(|loss| same.delete_loss >= AS_MUCH * loss),
+        }
+    };
+    let slow = |a: &&Judged| matches!(a.finding, Finding::Stall | Finding::Slowdown);
+    main.actors.iter().filter(slow).all(as_much)
 }
+
+const NEVER_STEADY: &str = "The foreground was not seen to be steady within the settling limit, so the \
+    baseline may drift; give it longer.";
+const NO_DEVICE: &str =
+    "No block device is known below the target, so discards could not be watched.";
+const OF_ABOVE: &str = "The devices below saw (almost) no discards; those of the device above them were \
+    counted.";
+const UNEXPECTED: &str =
+    "There were discards although the mount sends none: another program's, or an fstrim.";
+const WRITES_TOO: &str = "The devices wrote far more while discards were in service than without, so a \
+    part of the stall may be due to the writes; a control run (--control) tells.";
+const CONTROL_DISCARDS: &str = "The control had discards of its own, so it does not show what happens \
+    without them, and was left out.";
 
 /// Whatever the run warned of, and what is odd about the record itself.
 fn warnings(record: &RunRecord, main: Option<&PartJudged>) -> Vec<String> {
-    let mut warnings: Vec<String> = Vec::new();
-    for event in &record.events {
-        let detail = event.detail.clone();
-        match event.kind {
-            EventKind::Warning => warnings.extend(detail),
-            EventKind::SettleLimit => warnings.push(
-                "The foreground was not seen to be steady within the settling limit, so the baseline \
-                 may drift; give it longer."
-                    .to_owned(),
-            ),
-            _ => {}
-        }
-    }
+    let of_event = |event: &Event| match event.kind {
+        EventKind::Warning => event.detail.clone(),
+        EventKind::SettleLimit => Some(NEVER_STEADY.to_owned()),
+        _ => None,
+    };
+    let mut warnings: Vec<String> = record.events.iter().filter_map(of_event).collect();
     warnings.dedup();
     let actors = main.map_or(&[][..], |main| &main.actors);
     for actor in actors.iter().filter(|a| a.drift > baseline::STEADY) {
+        let (name, drift) = (&actor.foreground.actor, record::units::percent(actor.drift));
         warnings.push(format!(
-            "The baseline of {} drifted by {} over its length; let it settle for longer.",
-            actor.foreground.actor,
-            record::units::percent(actor.drift)
+            "The baseline of {name} drifted by {drift} over its length; let it settle for longer."
         ));
     }
-    if let Some(end) = &record.end {
-        warnings.extend(end.message.clone());
-    } else {
-        warnings.push("The record has no end: its run was killed.".to_owned());
+    match &record.end {
+        Some(end) => warnings.extend(end.message.clone()),
+        None => warnings.push("The record has no end: its run was killed.".to_owned()),
     }
     warnings.extend(presence::left_out(&presence::absences(record)));
     let seen: Vec<&Foreground> = actors.iter().map(|actor| &actor.foreground).collect();
     warnings.extend(presence::short_of_cpu(&seen));
     warnings.extend(slower(record).map(in_what_time));
-    if record.head.devices.is_empty() {
-        warnings.push(
-            "No block device is known below the target, so discards could not be watched."
-                .to_owned(),
-        );
-    }
-    if main.is_some_and(|main| main.discards.upper) {
-        warnings.push(
-            "The devices below saw (almost) no discards; those of the device above them were \
-             counted."
-                .to_owned(),
-        );
-    }
+    let mut warn = |holds: bool, text: &str| warnings.extend(holds.then(|| text.to_owned()));
+    warn(record.head.devices.is_empty(), NO_DEVICE);
+    warn(main.is_some_and(|main| main.discards.upper), OF_ABOVE);
     warnings.extend(main.and_then(|main| main.discards.others.warning(record)));
-    let off = counting::blind(&record.head.devices);
-    if !off.is_empty() {
-        warnings.push(format!(
-            "The counters of {} are switched off, so its discards could not be seen.",
-            off.join(" and ")
-        ));
-    }
-    let discards = main.is_some_and(|main| main.discards.any());
-    if discards && record.head.target.discard == DiscardSetting::Off {
-        warnings.push(
-            "There were discards although the mount sends none: another program's, or an fstrim."
-                .to_owned(),
-        );
-    }
+    let off = counting::blind(&record.head.devices).join(" and ");
+    let off_text =
+        format!("The counters of {off} are switched off, so its discards could not be seen.");
+    let sends_none = record.head.target.discard == DiscardSetting::Off;
+    let unexpected = sends_none && main.is_some_and(|main| main.discards.any());
+    let mut warn = |holds: bool, text: &str| warnings.extend(holds.then(|| text.to_owned()));
+    warn(!off.is_empty(), &off_text);
+    warn(unexpected, UNEXPECTED);
     warnings
 }
 
@@ -282,31 +252,29 @@ fn in_what_time(slower: Slower) -> String {
     )
 }
 
+/// Returns what a verdict says of every record, whatever was found.
+fn blank(record: &RunRecord) -> Verdict {
+    Verdict {
+        schema: VERDICT_SCHEMA.to_owned(),
+        run: provenance::Run::of(&record.head),
+        target: provenance::Target::of(&record.head),
+        slower: slower(record),
+        absences: presence::absences(record),
+        waits: waits::waited(record),
+        ..Verdict::default()
+    }
+}
+
 /// Returns the verdict of a record that lacks the deletion.
 fn nothing(record: &RunRecord) -> Verdict {
     let why = window::cut_short(record);
     let mut reasons = vec![Reason::NoDeletion];
     reasons.extend(why);
     let mut verdict = Verdict {
-        schema: VERDICT_SCHEMA.to_owned(),
-        verdict: Finding::Inconclusive,
         reasons,
         summary: summary::before_the_deletion(why),
-        conditions: Vec::new(),
-        run: provenance::Run::of(&record.head),
-        target: provenance::Target::of(&record.head),
-        foreground: Vec::new(),
-        discard: Discard::default(),
-        deletion: None,
-        try_bytes: None,
-        fit: None,
-        control: None,
-        slower: slower(record),
-        others: None,
-        writes: None,
-        absences: presence::absences(record),
-        waits: waits::waited(record),
         warnings: warnings(record, None),
+        ..blank(record)
     };
     verdict.conditions = conditions(record, &verdict);
     verdict

@@ -11,12 +11,13 @@
 
 use std::ops::Range;
 
-use super::counting::{Counted, MEANINGFUL, SIGNIFICANT, upper};
-use super::discards::{Seen, TRICKLE_BYTES, in_service, threshold};
+use super::counting::{Counted, MEANINGFUL, SIGNIFICANT, significant, upper};
+use super::discards::{Seen, TRICKLE_BYTES, in_service};
 use super::spans::Spans;
 use super::stats::total;
 use super::window::Window;
 use crate::verdict::{NotTheDeletions, OthersDiscards};
+use record::units::{bytes, seconds};
 use record::{ActorInfo, DiscardSetting, Part, RunRecord};
 
 /// Discards on the deletion's devices that can't be its own.
@@ -66,12 +67,11 @@ impl Others {
     /// Returns a sentence for the user where there were any.
     pub(super) fn warning(&self, record: &RunRecord) -> Option<String> {
         let figures = self.figures(record)?;
+        let (bytes, took) = (bytes(figures.bytes), seconds(figures.active_s));
+        let why = figures.why.in_words();
         Some(format!(
-            "Others discarded {} in {} on the same devices ({}). They don't count as this \
-             deletion's, and the baseline leaves out the seconds with them.",
-            record::units::bytes(figures.bytes),
-            record::units::seconds(figures.active_s),
-            figures.why.in_words()
+            "Others discarded {bytes} in {took} on the same devices ({why}). They don't count as this \
+             deletion's, and the baseline leaves out the seconds with them."
         ))
     }
 
@@ -168,10 +168,8 @@ struct Shares {
 impl Shares {
     fn of(seen: &Seen, window: &Window, limits: &Limits, freed: Option<u64>) -> Shares {
         let n = seen.bytes.len();
-        let delete = window
-            .delete
-            .clone()
-            .unwrap_or(window.all.end..window.all.end);
+        let end = window.all.end;
+        let delete = window.delete.clone().unwrap_or(end..end);
         let trickle = SIGNIFICANT * freed.unwrap_or(TRICKLE_BYTES) as f64;
         let much = |bytes: u64| bytes as f64 >= trickle.max(1.0);
         let mut it = Shares {
@@ -226,13 +224,11 @@ impl Shares {
             };
         }
         let share = |i: usize| self.others[i] as f64 / seen.bytes[i].max(1) as f64;
-        let commands: Vec<u32> = (0..n)
-            .map(|i| (f64::from(seen.commands[i]) * share(i)).ceil() as u32)
-            .collect();
-        let wait_ms: Vec<u64> = (0..n)
-            .map(|i| (seen.wait_ms[i] as f64 * share(i)) as u64)
-            .collect();
-        let least = threshold(&self.others, total_bytes, false);
+        let commands = |i| (f64::from(seen.commands[i]) * share(i)).ceil() as u32;
+        let commands: Vec<u32> = (0..n).map(commands).collect();
+        let wait_ms = |i| (seen.wait_ms[i] as f64 * share(i)) as u64;
+        let wait_ms: Vec<u64> = (0..n).map(wait_ms).collect();
+        let least = significant(&self.others);
         let significant: Vec<bool> = self.others.iter().map(|&bytes| bytes >= least).collect();
         let all = NotTheDeletions::ALL.into_iter();
         let delete = window.delete.clone().unwrap_or(0..0);
@@ -280,13 +276,11 @@ const THROUGH: f64 = 1.02;
 /// Returns whether nothing of the deletion discards by itself, as an fstrim or an outside program
 /// may.
 fn leaves_discards_to_the_mount(record: &RunRecord) -> bool {
-    let Some(method) = record.head.scenario.pointer("/deletion/method") else {
+    let scenario = &record.head.scenario;
+    let Some(method) = scenario.pointer("/deletion/method") else {
         // Only a run says how it deletes; one without a deletion sends none at all.
-        return record
-            .head
-            .scenario
-            .get("deletion")
-            .is_some_and(serde_json::Value::is_null);
+        let deletion = scenario.get("deletion");
+        return deletion.is_some_and(serde_json::Value::is_null);
     };
     let key = match method {
         serde_json::Value::Object(fields) => fields.keys().next().map(String::as_str),

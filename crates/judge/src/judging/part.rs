@@ -8,7 +8,7 @@ use super::barrier;
 use super::counting::{self, LEAST_FREED};
 use super::debt;
 use super::discards::Discards;
-use super::event::{self, Event as Watched};
+use super::event::{self, Event as Trigger};
 use super::reference::Reference;
 use super::stats::total;
 use super::window::Window;
@@ -58,7 +58,7 @@ pub(super) struct PartJudged {
     /// The deletion.
     pub(super) deletion: Option<Deletion>,
     /// The event that was watched in place of a deletion of the run's own.
-    pub(super) event: Option<Watched>,
+    pub(super) event: Option<Trigger>,
     /// Where too little was deleted: how much to try, in bytes; `None`: so much does not fit.
     pub(super) try_bytes: Option<u64>,
     /// Whether it is known that so much does not fit.
@@ -89,18 +89,15 @@ pub(super) fn judge(
     options: &JudgeOptions,
 ) -> PartJudged {
     let deletion = window.deletion(record);
-    let event = Watched::of(record);
+    let event = Trigger::of(record);
     let freed = debt::freed(record, window, deletion.as_ref())
         .filter(|&bytes| event.is_none() || bytes >= LEAST_FREED);
     let continuous = window.work(record, deletion.as_ref()).is_some();
-    let bytes = freed.or(from_control
-        .as_ref()
-        .and_then(|from_control| from_control.bytes));
+    let control = from_control.as_ref();
+    let bytes = freed.or(control.and_then(|control| control.bytes));
     let discards = Discards::of(record, window, bytes, continuous || event.is_some());
-    let reference = match &from_control {
-        Some(from_control) => from_control
-            .reference
-            .of_control(record, window, deletion.as_ref()),
+    let reference = match control {
+        Some(control) => (control.reference).of_control(record, window, deletion.as_ref()),
         None => Reference::of(record, window, deletion.as_ref(), &discards),
     };
     let setting = Setting {
@@ -108,9 +105,7 @@ pub(super) fn judge(
         discards: &discards,
         window,
         reference: &reference,
-        borrowed: from_control
-            .as_ref()
-            .and_then(|from_control| from_control.baseline.as_ref()),
+        borrowed: control.and_then(|control| control.baseline.as_ref()),
         options,
     };
     let mut actors: Vec<Judged> = (0..record.head.actors.len())
@@ -133,6 +128,7 @@ pub(super) fn judge(
     let too_little = reasons.contains(&Reason::TooLittleDeleted);
     let try_bytes = too_little.then(|| case.try_bytes()).flatten();
     let room = room(&record.head.target);
+    let drain_limit_s = record.head.scenario.pointer("/timing/drain_limit_s");
     PartJudged {
         try_bytes: try_bytes.filter(|&bytes| bytes <= room),
         is_full: try_bytes.is_some_and(|bytes| bytes > room),
@@ -143,17 +139,13 @@ pub(super) fn judge(
             bytes: d.bytes,
             files: d.files,
             seconds: d.seconds,
-            event: event.as_ref().map(Watched::asked),
+            event: event.as_ref().map(Trigger::as_given),
             space_freed_bytes: d.space_freed_bytes,
             exit_code: d.exit_code,
             signal: d.signal,
         }),
         fit: case.fit(),
-        drain_limit_s: record
-            .head
-            .scenario
-            .pointer("/timing/drain_limit_s")
-            .and_then(serde_json::Value::as_f64),
+        drain_limit_s: drain_limit_s.and_then(serde_json::Value::as_f64),
         more_writes: reference.more_writes(record, &discards),
         reference,
         actors,
@@ -184,7 +176,7 @@ struct Case<'a> {
     window: &'a Window,
     freed: Option<u64>,
     deletion: Option<DeletionLine>,
-    event: Option<&'a Watched>,
+    event: Option<&'a Trigger>,
     discards: &'a Discards,
     actors: &'a [Judged],
 }
@@ -271,10 +263,9 @@ impl Case<'_> {
         }
         reasons.push(Reason::DiscardsDidNotCome);
         // What the others would have done later isn't known.
-        if finding == Finding::None {
-            Finding::Inconclusive
-        } else {
-            finding
+        match finding {
+            Finding::None => Finding::Inconclusive,
+            finding => finding,
         }
     }
 
@@ -330,12 +321,8 @@ impl Case<'_> {
 
     /// Whether nobody did anything.
     fn idle(&self) -> bool {
-        let actors = &self.record.intervals.actors;
-        !self
-            .window
-            .all
-            .clone()
-            .any(|i| actors.iter().any(|a| a.ops[i] > 0))
+        let mut actors = self.record.intervals.actors.iter();
+        actors.all(|actor| self.window.all.clone().all(|i| actor.ops[i] == 0))
     }
 
     /// An event within the delete phase.
@@ -347,10 +334,8 @@ impl Case<'_> {
         let slack_s = 2.0 * self.record.head.interval_ms / 1e3;
         let begin = intervals.at_s[range.start] - slack_s;
         let end = intervals.at_s[last] + f64::from(intervals.seconds[last]) + slack_s;
-        self.record
-            .events
-            .iter()
-            .find(|e| e.kind == kind && (begin..=end).contains(&e.at_s))
+        let mut events = self.record.events.iter();
+        events.find(|e| e.kind == kind && (begin..=end).contains(&e.at_s))
     }
 
     fn discard(&self) -> Discard {
@@ -363,26 +348,27 @@ impl Case<'_> {
         let commands = discards.total_commands;
         let per_command = |sum: f64| (commands > 0).then(|| sum / commands as f64);
         let wait_ms: u64 = discards.wait_ms.iter().sum();
+        let of_any_size = Discard {
+            commands: Some(commands),
+            active_s: Some(discards.active_s(self.record)),
+            await_us: per_command(wait_ms as f64 * 1e3),
+            first_discard_lag_s: debt.first_discard_lag_s,
+            ..Discard::default()
+        };
         if counting::without_sizes(&self.record.head) {
             return Discard {
-                commands: Some(commands),
-                active_s: Some(discards.active_s(self.record)),
-                await_us: per_command(wait_ms as f64 * 1e3).filter(|&us| us > 0.0),
-                first_discard_lag_s: debt.first_discard_lag_s,
-                ..Discard::default()
+                await_us: of_any_size.await_us.filter(|&us| us > 0.0),
+                ..of_any_size
             };
         }
         Discard {
             bytes: Some(discards.total_bytes),
-            commands: Some(commands),
-            active_s: Some(discards.active_s(self.record)),
             bytes_per_s: rate.map(|(rate, _)| rate),
             bytes_per_s_is_lower_bound: rate.is_some_and(|(_, bound)| bound),
             mean_bytes: per_command(discards.total_bytes as f64),
-            await_us: per_command(wait_ms as f64 * 1e3),
             debt_max_bytes: debt.max_bytes,
-            first_discard_lag_s: debt.first_discard_lag_s,
             drain_s: debt.drain_s,
+            ..of_any_size
         }
     }
 
@@ -394,10 +380,9 @@ impl Case<'_> {
         }
         let active_s = self.discards.active_s(self.record);
         let waits_s = self.discards.waits_s();
-        let took_s = if waits_s > 0.0 {
-            active_s.min(waits_s)
-        } else {
-            active_s
+        let took_s = match waits_s > 0.0 {
+            true => active_s.min(waits_s),
+            false => active_s,
         };
         let long_s = LONG_S.max(LONG_INTERVALS * self.record.head.interval_ms / 1e3);
         let bytes = self.discards.total_bytes as f64 * long_s / took_s;
@@ -410,10 +395,11 @@ impl Case<'_> {
         if !self.discards.any() || counting::without_sizes(&self.record.head) {
             return None;
         }
-        let stalled = self
+        let mut actors = self
             .actors
             .iter()
-            .find(|a| a.finding == Finding::Stall && !a.foreground.loop_kind.is_open());
+            .filter(|a| !a.foreground.loop_kind.is_open());
+        let stalled = actors.find(|a| a.finding == Finding::Stall);
         let ranges: Vec<Range<usize>> = match stalled {
             Some(actor) => actor.stalled.clone(),
             None => std::iter::once(0..self.record.intervals.len()).collect(),
@@ -432,7 +418,7 @@ impl Case<'_> {
             ..Fit::default()
         };
         if let Some(actor) = stalled {
-            barrier::tell(&mut fit, self.record, self.discards, actor);
+            barrier::add_to(&mut fit, self.record, self.discards, actor);
         }
         Some(fit)
     }

@@ -6,6 +6,7 @@ use super::part::PartJudged;
 use super::reference::Reference;
 use crate::verdict::{BaselineFrom, Finding, Reason, Stall};
 use record::RunRecord;
+use record::units::{bytes, latency_us, percent, seconds};
 
 /// The sentence about a record that ends before the deletion itself.
 pub(super) fn before_the_deletion(why: Option<Reason>) -> String {
@@ -42,55 +43,49 @@ fn by_others(part: &PartJudged, reasons: &[Reason]) -> String {
     let Some(why) = others.why.filter(|_| others.any()) else {
         return inconclusive(part, reasons);
     };
-    let bytes = record::units::bytes(others.total_bytes);
+    let (came, why) = (bytes(others.total_bytes), why.in_words());
     let deleted = part.deletion.as_ref().filter(|deletion| deletion.bytes > 0);
     let (whose, unknown) = match (&part.event, deleted) {
-        (Some(event), _) => (
-            format!("{bytes}, not the event's: {}", why.in_words()),
-            format!("it is unknown whether {} does", event.name()),
-        ),
-        (None, Some(deletion)) => (
-            format!("{bytes}, not this deletion's: {}", why.in_words()),
-            format!(
-                "it is unknown whether deleting {} does",
-                record::units::bytes(deletion.bytes)
-            ),
-        ),
-        (None, None) => (bytes, "nothing was deleted".to_owned()),
+        (None, None) => (came, "nothing was deleted".to_owned()),
+        (event, _) => {
+            let of = event.as_ref().map_or("this deletion's", |_| "the event's");
+            let unknown = format!("it is unknown whether {} does", the_deletion(part));
+            (format!("{came}, not {of}: {why}"), unknown)
+        }
     };
     let lost = |actor: &&Judged| {
         let both = [actor.foreground.stall_by_others, actor.foreground.stall];
-        both.into_iter()
-            .flatten()
-            .map(|stall| stall.lost_s)
-            .sum::<f64>()
+        both.iter().flatten().map(|stall| stall.lost_s).sum::<f64>()
     };
-    let worst = part
-        .actors
-        .iter()
-        .max_by(|a, b| lost(a).total_cmp(&lost(b)));
-    let stalls = worst.map(|worst| {
-        (
-            worst,
-            worst.foreground.stall_by_others,
-            worst.foreground.stall,
-        )
-    });
-    match stalls {
-        Some((actor, Some(theirs), None)) => format!(
-            "Discards of others ({whose}) stalled {} for {}; {unknown}.",
-            operations(part, actor),
-            record::units::seconds(theirs.seconds),
-        ),
-        Some((actor, theirs, Some(own))) => format!(
-            "Discards of others ({whose}) came beside this deletion's, and {} stalled for {}; \
-             it is unknown whose discards did it.",
-            operations(part, actor),
-            record::units::seconds(own.seconds + theirs.map_or(0.0, |stall| stall.seconds)),
-        ),
+    let actors = part.actors.iter();
+    let worst = actors.max_by(|a, b| lost(a).total_cmp(&lost(b)));
+    let worst = worst.map(|worst| (operations(part, worst), &worst.foreground));
+    match worst.map(|(slow, seen)| (slow, seen.stall_by_others, seen.stall)) {
+        Some((slow, Some(theirs), None)) => {
+            let lasted = seconds(theirs.seconds);
+            format!("Discards of others ({whose}) stalled {slow} for {lasted}; {unknown}.")
+        }
+        Some((slow, theirs, Some(own))) => {
+            let lasted = seconds(own.seconds + theirs.map_or(0.0, |stall| stall.seconds));
+            format!(
+                "Discards of others ({whose}) came beside this deletion's, and {slow} stalled for \
+                 {lasted}; it is unknown whose discards did it."
+            )
+        }
         _ => format!(
             "Discards of others ({whose}) disturbed the measurement; {unknown} stall anything."
         ),
+    }
+}
+
+/// Returns what it is unknown of: `deleting 8.0 GiB`, or an event.
+fn the_deletion(part: &PartJudged) -> String {
+    match (&part.event, &part.deletion) {
+        (Some(event), _) => event.name().to_owned(),
+        (None, Some(deletion)) if deletion.bytes > 0 => {
+            format!("deleting {}", bytes(deletion.bytes))
+        }
+        _ => "discards".to_owned(),
     }
 }
 
@@ -134,13 +129,13 @@ fn looked_at(part: &PartJudged, leading: &Judged, look_at: &[usize]) -> String {
         Finding::None if actor.foreground.ops_ratio.is_some_and(|r| r < UNHARMED) => String::new(),
         Finding::None => {
             let longest = match actor.foreground.beside().max_us {
-                Some(us) => format!(", whose longest took {}", record::units::latency_us(us)),
+                Some(us) => format!(", whose longest took {}", latency_us(us)),
                 None => String::new(),
             };
             format!("did not stall {operations}{longest}, but ")
         }
         Finding::Slowdown => {
-            let slower = record::units::percent(loss(actor));
+            let slower = percent(loss(actor));
             format!("slowed {operations} by {slower} and ")
         }
         // A stall leads, and of the rest nothing is known.
@@ -156,57 +151,43 @@ fn stall(part: &PartJudged, look_at: &[usize]) -> String {
         return inconclusive(part, &[]);
     };
     let before = looked_at(part, actor, look_at);
-    format!(
-        "{} {before}stalled {} for {} ({}){}{}.",
-        doing(part),
-        operations(part, actor),
-        record::units::seconds(stall.seconds),
-        stalled_how(part, actor, &stall),
-        others(part, actor, before.is_empty()),
-        trim(part)
-    )
+    let (doing, operations) = (doing(part), operations(part, actor));
+    let (lasted, how) = (seconds(stall.seconds), stalled_how(part, actor, &stall));
+    let (others, trim) = (others(part, actor, before.is_empty()), trim(part));
+    format!("{doing} {before}stalled {operations} for {lasted} ({how}){others}{trim}.")
 }
 
 /// `to 4 % of 92,000/s`; of an open loop, whose rate is given, how long its operations waited.
 fn stalled_how(part: &PartJudged, actor: &Judged, stall: &Stall) -> String {
     if let (Some(limit), true) = (stall.limit_us, actor.foreground.loop_kind.is_open()) {
-        let longest = stall.worst_latency_us.unwrap_or(limit);
-        return format!(
-            "waits above {}; the longest took {}",
-            record::units::latency_us(limit),
-            record::units::latency_us(longest)
-        );
+        let [limit, longest] = [limit, stall.worst_latency_us.unwrap_or(limit)].map(latency_us);
+        return format!("waits above {limit}; the longest took {longest}");
     }
-    let base = actor.foreground.baseline.ops_per_s.unwrap_or(f64::NAN);
-    format!(
-        "to {} of {}{}{}",
-        record::units::percent(stall.depth),
-        record::units::rate(base),
-        compared(part, actor),
-        longest(actor, stall.worst_latency_us)
-    )
+    let (depth, base) = (percent(stall.depth), base(part, actor));
+    let longest = longest(actor, stall.worst_latency_us);
+    format!("to {depth} of {base}{longest}")
+}
+
+/// Returns the baseline's rate, and of what it is.
+fn base(part: &PartJudged, actor: &Judged) -> String {
+    let rate = record::units::rate(actor.foreground.baseline.ops_per_s.unwrap_or(f64::NAN));
+    format!("{rate}{}", compared(part, actor))
 }
 
 fn slowdown(part: &PartJudged, look_at: &[usize]) -> String {
-    let slowed = part
-        .actors
-        .iter()
-        .filter(|a| a.finding == Finding::Slowdown);
+    let actors = part.actors.iter();
+    let slowed = actors.filter(|a| a.finding == Finding::Slowdown);
     let Some(actor) = leading(slowed, look_at, loss) else {
         return inconclusive(part, &[]);
     };
     let before = looked_at(part, actor, look_at);
+    let (doing, operations) = (doing(part), operations(part, actor));
+    let (loss, base) = (percent(loss(actor)), base(part, actor));
+    let lasted = seconds(part.discard.active_s.unwrap_or(f64::NAN));
+    let longest = longest(actor, actor.foreground.beside().max_us);
+    let (others, trim) = (others(part, actor, before.is_empty()), trim(part));
     format!(
-        "{} {before}slowed {} by {} (from {}{}) for {}{}{}{}.",
-        doing(part),
-        operations(part, actor),
-        record::units::percent(loss(actor)),
-        record::units::rate(actor.foreground.baseline.ops_per_s.unwrap_or(f64::NAN)),
-        compared(part, actor),
-        record::units::seconds(part.discard.active_s.unwrap_or(f64::NAN)),
-        longest(actor, actor.foreground.beside().max_us),
-        others(part, actor, before.is_empty()),
-        trim(part)
+        "{doing} {before}slowed {operations} by {loss} (from {base}) for {lasted}{longest}{others}{trim}."
     )
 }
 
@@ -217,52 +198,42 @@ fn none(part: &PartJudged, look_at: &[usize]) -> String {
     let Some(actor) = leading(seen, look_at, rate) else {
         return inconclusive(part, &[]);
     };
-    let base = actor.foreground.baseline.ops_per_s.unwrap_or(f64::NAN);
     // Unlike ops_ratio, without the intervals of dips.
     let ratio = actor.loss.map_or(f64::NAN, |loss| 1.0 - loss);
     let went_on = match actor.foreground.beside().max_us {
         // An open loop's rate is given, so its latency is what tells.
         Some(us) if actor.foreground.loop_kind.is_open() => {
-            format!("the longest took {}", record::units::latency_us(us))
+            format!("the longest took {}", latency_us(us))
         }
         _ if part.discard.active_s.is_some_and(|s| s < 1.0) => {
             let lost = actor.foreground.lost_s.unwrap_or(f64::NAN);
-            format!("they lost {}", record::units::seconds(lost))
+            format!("they lost {}", seconds(lost))
         }
         _ => format!(
-            "{} of {}{} went on",
-            record::units::percent(ratio.min(1.0)),
-            record::units::rate(base),
-            compared(part, actor)
+            "{} of {} went on",
+            percent(ratio.min(1.0)),
+            base(part, actor)
         ),
     };
-    format!(
-        "{} did not stall {}: {went_on}{}.",
-        doing(part),
-        operations(part, actor),
-        trim(part).replacen(": TRIM", " while TRIM", 1)
-    )
+    let (doing, operations) = (doing(part), operations(part, actor));
+    let trim = trim(part).replacen(": TRIM", " while TRIM", 1);
+    format!("{doing} did not stall {operations}: {went_on}{trim}.")
 }
 
 fn no_discards(part: &PartJudged, reasons: &[Reason]) -> String {
     let what = match (&part.event, &part.deletion) {
-        (Some(event), Some(deletion)) => format!(
-            "{} freed {} and sent the devices",
-            event.subject(),
-            record::units::bytes(deletion.bytes)
-        ),
+        (Some(event), Some(deletion)) => {
+            let (event, freed) = (event.subject(), bytes(deletion.bytes));
+            format!("{event} freed {freed} and sent the devices")
+        }
         (None, Some(deletion)) if deletion.bytes > 0 => {
-            format!(
-                "Deleting {} sent the devices",
-                record::units::bytes(deletion.bytes)
-            )
+            format!("Deleting {} sent the devices", bytes(deletion.bytes))
         }
         _ => "The devices got".to_owned(),
     };
-    let late = if reasons.contains(&Reason::DiscardsDidNotCome) {
-        format!(" {}", in_time(part))
-    } else {
-        String::new()
+    let late = match reasons.contains(&Reason::DiscardsDidNotCome) {
+        true => format!(" {}", in_time(part)),
+        false => String::new(),
     };
     let dips = part.actors.iter().flat_map(|a| &a.foreground.dips);
     let but = match dips.filter(|dip| dip.discards.is_none()).count() {
@@ -272,8 +243,8 @@ fn no_discards(part: &PartJudged, reasons: &[Reason]) -> String {
     };
     let others = match part.discards.others.any() {
         true => {
-            let bytes = record::units::bytes(part.discards.others.total_bytes);
-            format!("; others discarded {bytes} meanwhile, and that stalled nothing either")
+            let theirs = bytes(part.discards.others.total_bytes);
+            format!("; others discarded {theirs} meanwhile, and that stalled nothing either")
         }
         false => String::new(),
     };
@@ -282,22 +253,13 @@ fn no_discards(part: &PartJudged, reasons: &[Reason]) -> String {
 
 fn inconclusive(part: &PartJudged, reasons: &[Reason]) -> String {
     let why: Vec<String> = reasons.iter().filter_map(|r| because(part, *r)).collect();
-    let why = if why.is_empty() {
-        "the record does not tell".to_owned()
-    } else {
-        why.join("; ")
+    let why = match why.is_empty() {
+        true => "the record does not tell".to_owned(),
+        false => why.join("; "),
     };
-    let what = match (&part.event, &part.deletion) {
-        (Some(event), _) => format!("{} stalls anything", event.name()),
-        (None, Some(deletion)) if deletion.bytes > 0 => {
-            format!(
-                "deleting {} stalls anything",
-                record::units::bytes(deletion.bytes)
-            )
-        }
-        _ => "discards stall anything".to_owned(),
-    };
-    format!("It is unknown whether {what}: {why}.")
+    let what = the_deletion(part);
+    let s = if what == "discards" { "" } else { "s" };
+    format!("It is unknown whether {what} stall{s} anything: {why}.")
 }
 
 /// `within 60 s of the last deletion call`, as far as the record tells.
@@ -307,7 +269,7 @@ fn in_time(part: &PartJudged) -> String {
         None => "the last deletion call",
     };
     match part.drain_limit_s {
-        Some(limit) => format!("within {} of {end}", record::units::seconds(limit)),
+        Some(limit) => format!("within {} of {end}", seconds(limit)),
         None => "while they were waited for".to_owned(),
     }
 }
@@ -362,7 +324,7 @@ fn too_noisy(part: &PartJudged) -> String {
     let seen = part.actors.iter().filter_map(|a| a.foreground.detectable);
     let least = seen.min_by(f64::total_cmp).filter(|&loss| loss < 1.0);
     let from = match least {
-        Some(loss) => format!("only a loss of {} or more", record::units::percent(loss)),
+        Some(loss) => format!("only a loss of {} or more", percent(loss)),
         None => "no loss".to_owned(),
     };
     format!("the foreground scatters so much by itself that {from} would have been seen")
@@ -370,11 +332,13 @@ fn too_noisy(part: &PartJudged) -> String {
 
 /// How long the discards took, and how much to delete.
 fn too_little(part: &PartJudged) -> String {
-    let took = part.discard.active_s.map_or(String::new(), |s| {
-        format!(" within {}", record::units::seconds(s))
-    });
+    let took = part
+        .discard
+        .active_s
+        .map(|s| format!(" within {}", seconds(s)));
+    let took = took.unwrap_or_default();
     let more = match part.try_bytes {
-        Some(bytes) => format!(" (try {})", record::units::bytes(bytes)),
+        Some(needed) => format!(" (try {})", bytes(needed)),
         None if part.is_full => ", and more than fits here would be needed".to_owned(),
         None => String::new(),
     };
@@ -384,47 +348,34 @@ fn too_little(part: &PartJudged) -> String {
 /// `Deleting 8.0 GiB`; of an event what it freed; or what was discarded, where no file was deleted (an fstrim, a raw
 /// device) or it isn't known which.
 fn doing(part: &PartJudged) -> String {
-    if let Some(event) = &part.event {
-        return match &part.deletion {
-            Some(deletion) if deletion.bytes >= LEAST_FREED => format!(
-                "{} freed {}; the discards it caused",
-                event.subject(),
-                record::units::bytes(deletion.bytes)
-            ),
-            _ => format!(
-                "The discards of {} ({})",
-                event.name(),
-                record::units::bytes(part.discards.total_bytes)
-            ),
-        };
-    }
-    match &part.deletion {
-        Some(deletion) if deletion.bytes > 0 && deletion.files > 0 => {
-            format!("Deleting {}", record::units::bytes(deletion.bytes))
+    let discarded = bytes(part.discards.total_bytes);
+    let deletion = part.deletion.as_ref();
+    let freed = deletion.map_or(0, |deletion| deletion.bytes);
+    match (&part.event, deletion) {
+        (Some(event), _) if freed >= LEAST_FREED => {
+            let event = event.subject();
+            format!("{event} freed {}; the discards it caused", bytes(freed))
+        }
+        (Some(event), _) => format!("The discards of {} ({discarded})", event.name()),
+        (None, Some(deletion)) if freed > 0 && deletion.files > 0 => {
+            format!("Deleting {}", bytes(freed))
         }
         _ if part.discard.bytes.is_none() => {
-            format!(
-                "{} discards of unknown size",
-                record::units::count(part.discards.total_commands)
-            )
+            let commands = record::units::count(part.discards.total_commands);
+            format!("{commands} discards of unknown size")
         }
-        _ => format!(
-            "Discarding {}",
-            record::units::bytes(part.discards.total_bytes)
-        ),
+        _ => format!("Discarding {discarded}"),
     }
 }
 
 /// `: TRIM ran at 9.1 GB/s (8.5 GiB/s)`, where it is known.
 fn trim(part: &PartJudged) -> String {
-    let bound = if part.discard.bytes_per_s_is_lower_bound {
-        "no less than "
-    } else {
-        ""
+    let bound = match part.discard.bytes_per_s_is_lower_bound {
+        true => "no less than ",
+        false => "",
     };
-    part.discard.bytes_per_s.map_or(String::new(), |rate| {
-        format!(": TRIM ran at {bound}{}", record::units::byte_rate(rate))
-    })
+    let rate = part.discard.bytes_per_s.map(record::units::byte_rate);
+    rate.map_or(String::new(), |rate| format!(": TRIM ran at {bound}{rate}"))
 }
 
 fn loss(actor: &Judged) -> f64 {
@@ -448,7 +399,7 @@ fn compared(part: &PartJudged, actor: &Judged) -> &'static str {
 fn longest(actor: &Judged, us: Option<f64>) -> String {
     let single = class(&actor.foreground.op) == Class::Other;
     match us.filter(|_| single) {
-        Some(us) => format!("; the longest took {}", record::units::latency_us(us)),
+        Some(us) => format!("; the longest took {}", latency_us(us)),
         None => String::new(),
     }
 }
@@ -511,9 +462,8 @@ fn operations(part: &PartJudged, actor: &Judged) -> String {
         op if op.ends_with('s') => op.to_owned(),
         op => format!("{op}s"),
     };
-    if part.actors.len() > 1 {
-        format!("{plural} ({})", actor.foreground.actor)
-    } else {
-        plural
+    match part.actors.len() > 1 {
+        true => format!("{plural} ({})", actor.foreground.actor),
+        false => plural,
     }
 }

@@ -1,5 +1,6 @@
 //! The waits of the actors, in a sentence.
 
+use record::units::seconds;
 use record::waits::{ActorWaits, Cause, DELETER, PhaseWaits, Waits};
 use record::{Part, PhaseName, RunRecord};
 
@@ -29,11 +30,8 @@ pub(super) fn waited(record: &RunRecord) -> Option<Waited> {
 
 /// `The deleter waited 1.9 s of 2.0 s in 45 discards of its own (unlinkat); …`
 fn sentence(waits: &Waits, unseen: &[String]) -> Option<String> {
-    let mut seen: Vec<(&ActorWaits, &PhaseWaits)> = waits
-        .actors
-        .iter()
-        .filter_map(|actor| Some((actor, actor.phase(PhaseName::Delete)?)))
-        .collect();
+    let seen = |actor| Some((actor, ActorWaits::phase(actor, PhaseName::Delete)?));
+    let mut seen: Vec<(&ActorWaits, &PhaseWaits)> = waits.actors.iter().filter_map(seen).collect();
     // Those who waited in their own discards first, then by the share of their time.
     let rank = |phase: &PhaseWaits| {
         let share = |of: fn(Cause) -> bool| phase.sum_s(of) / phase.seconds.max(1e-9);
@@ -57,10 +55,9 @@ fn sentence(waits: &Waits, unseen: &[String]) -> Option<String> {
 /// Actors that no look found at work during the deletion, and that sent no discards themselves.
 fn unseen(record: &RunRecord, waits: &Waits) -> Vec<String> {
     let mut deletions = record.deletions.iter();
-    let took_s = deletions.find(|one| one.part == Part::Main);
-    let took = took_s.map_or(String::new(), |one| {
-        format!(" in {}", record::units::seconds(one.seconds))
-    });
+    let took = deletions.find(|one| one.part == Part::Main);
+    let took = took.map(|one| format!(" in {}", seconds(one.seconds)));
+    let took = took.unwrap_or_default();
     let there = waits.actors.iter();
     let gone = there.filter(|actor| {
         let worked = [PhaseName::Delete, PhaseName::Prepare];
@@ -78,7 +75,7 @@ fn counts(phase: &PhaseWaits, of: impl Fn(Cause) -> bool) -> bool {
 
 fn clause(actor: &ActorWaits, phase: &PhaseWaits) -> String {
     let name = &actor.actor;
-    let whole = record::units::seconds(phase.seconds);
+    let whole = seconds(phase.seconds);
     let own = |cause| cause == Cause::InDiscards;
     let behind = |cause| cause == Cause::BehindDiscards;
     let mut parts = Vec::new();
@@ -88,28 +85,22 @@ fn clause(actor: &ActorWaits, phase: &PhaseWaits) -> String {
             0 => "discards".to_owned(),
             count => record::units::counted(count, "discard"),
         };
-        let call = call(phase, Cause::InDiscards);
-        parts.push(format!(
-            "{} in {many} of its own{call}",
-            record::units::seconds(phase.sum_s(own))
-        ));
+        let (waited, call) = (seconds(phase.sum_s(own)), call(phase, Cause::InDiscards));
+        parts.push(format!("{waited} in {many} of its own{call}"));
     }
     if counts(phase, behind) {
-        parts.push(format!(
-            "{} behind discards{}",
-            record::units::seconds(phase.sum_s(behind)),
-            call(phase, Cause::BehindDiscards)
-        ));
+        let (waited, call) = (
+            seconds(phase.sum_s(behind)),
+            call(phase, Cause::BehindDiscards),
+        );
+        parts.push(format!("{waited} behind discards{call}"));
     }
     let others = |cause: Cause| cause.is_blocked() && !cause.is_discards();
     let most = phase.waits.iter().find(|wait| others(wait.cause));
     if let Some(most) = most.filter(|most| counts(phase, |cause| cause == most.cause)) {
-        parts.push(format!(
-            "{} for {}{}",
-            record::units::seconds(phase.sum_s(|cause| cause == most.cause)),
-            most.cause.words(),
-            call(phase, most.cause)
-        ));
+        let waited = seconds(phase.sum_s(|cause| cause == most.cause));
+        let (what, call) = (most.cause.words(), call(phase, most.cause));
+        parts.push(format!("{waited} for {what}{call}"));
     }
     let threads = match phase.threads {
         0 | 1 => String::new(),

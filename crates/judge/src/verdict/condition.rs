@@ -12,8 +12,9 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use record::units::{parse_duration, parse_share};
+
 use super::{Finding, Foreground, Reason, Verdict};
-use record::units::UnitError;
 
 /// The figure that a condition tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,30 +102,6 @@ pub enum CheckResult {
     Unknown,
 }
 
-/// Why a text isn't a condition.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ConditionError {
-    /// There is no comparison in it.
-    #[error("'{0}' compares nothing: use >, >=, < or <=, e.g. 'stall>1s'")]
-    NoComparison(String),
-    /// The figure isn't known.
-    #[error(
-        "'{0}' is not known: use stall, longest, depth, p99, p999, max or lost, e.g. 'stall>1s'"
-    )]
-    UnknownFigure(String),
-    /// The brackets name no actor.
-    #[error("'{0}' names no actor: write e.g. 'stall(reader)>1s', or 'stall>1s' for any actor")]
-    NoActor(String),
-    /// The value can't be read.
-    #[error("'{condition}': {why}")]
-    Value {
-        /// The whole condition.
-        condition: String,
-        /// The reason why its value can't be read.
-        why: UnitError,
-    },
-}
-
 const FIGURES: [(&str, Figure); 7] = [
     ("stall", Figure::Stall),
     ("longest", Figure::Longest),
@@ -143,56 +120,12 @@ const COMPARISONS: [(&str, Comparison); 4] = [
     ("<", Comparison::Below),
 ];
 
-/// Parses a condition:
-///
-/// - a figure (`stall`, `longest`, `depth`, `p99`, `p999`, `max`, `lost`);
-/// - an actor's name in brackets, unless any actor is meant;
-/// - a comparison (`>`, `>=`, `<`, `<=`);
-/// - a duration with its unit, or for `depth` a share (`10%` or `0.1`).
-///
-/// # Errors
-/// If a part is missing or unknown; the message names what is allowed.
-pub fn parse(text: &str) -> Result<Condition, ConditionError> {
-    let Some((name, comparison, value)) = split(text) else {
-        return Err(ConditionError::NoComparison(text.trim().to_owned()));
-    };
-    let (figure, actor) = match name.split_once('(') {
-        Some((figure, actor)) => (figure.trim_end(), Some(actor)),
-        None => (name, None),
-    };
-    let known = FIGURES
-        .iter()
-        .find(|(known, _)| figure.eq_ignore_ascii_case(known));
-    let Some(&(_, figure)) = known else {
-        return Err(ConditionError::UnknownFigure(figure.to_owned()));
-    };
-    let actor = match actor.map(|actor| actor.strip_suffix(')').unwrap_or_default().trim()) {
-        Some("") => return Err(ConditionError::NoActor(text.trim().to_owned())),
-        actor => actor.map(str::to_owned),
-    };
-    let value = match figure {
-        Figure::Depth => record::units::parse_share(value),
-        _ => record::units::parse_duration(value).map(|d| d.as_secs_f64()),
-    };
-    let value = value.map_err(|why| ConditionError::Value {
-        condition: text.trim().to_owned(),
-        why,
-    })?;
-    Ok(Condition {
-        figure,
-        actor,
-        comparison,
-        value,
-    })
-}
-
 /// Splits a condition into its figure's text, the comparison, and the value's text; `None` without
 /// a comparison.
 pub(crate) fn split(text: &str) -> Option<(&str, Comparison, &str)> {
     let (name, rest) = text.split_at(text.find(['<', '>'])?);
-    let (sign, comparison) = COMPARISONS
-        .iter()
-        .find(|(sign, _)| rest.starts_with(sign))?;
+    let mut signs = COMPARISONS.iter();
+    let (sign, comparison) = signs.find(|(sign, _)| rest.starts_with(sign))?;
     Some((name.trim(), *comparison, rest[sign.len()..].trim()))
 }
 
@@ -243,17 +176,13 @@ fn is_known(verdict: &Verdict) -> bool {
 impl Condition {
     /// Checks it against a verdict.
     pub fn check(&self, verdict: &Verdict) -> Checked {
-        let worst = verdict
-            .foreground
-            .iter()
-            .filter(|f| self.actor.as_ref().is_none_or(|actor| f.actor == *actor))
-            .filter_map(|f| Some((f, self.figure.of(f)?)))
-            .reduce(
-                |worst, next| match self.comparison.is_worse(next.1, worst.1) {
-                    true => next,
-                    false => worst,
-                },
-            );
+        let named = |f: &&Foreground| self.actor.as_ref().is_none_or(|actor| f.actor == *actor);
+        let all = verdict.foreground.iter().filter(named);
+        let figures = all.filter_map(|f| Some((f, self.figure.of(f)?)));
+        let worst = figures.reduce(|worst, next| {
+            let is_worse = self.comparison.is_worse(next.1, worst.1);
+            if is_worse { next } else { worst }
+        });
         let holds = worst.is_some_and(|(_, value)| self.comparison.holds(value, self.value));
         let unproven =
             self.figure.is_of_stalls() && UNPROVEN.iter().any(|r| verdict.reasons.contains(r));
@@ -302,10 +231,10 @@ impl Figure {
             Figure::P99 => seconds(foreground.beside().p99_us),
             Figure::P999 => seconds(foreground.beside().p999_us),
             Figure::Max => seconds(foreground.beside().max_us),
-            Figure::Lost => foreground
-                .lost_s
-                .or(stall.map(|s| s.lost_s))
-                .or(unharmed(0.0)),
+            Figure::Lost => {
+                let lost_s = foreground.lost_s.or(stall.map(|s| s.lost_s));
+                lost_s.or(unharmed(0.0))
+            }
         }
     }
 
@@ -329,9 +258,10 @@ impl Unit {
     pub fn exact(self, limit: f64) -> String {
         match self {
             Unit::Share => format!("{}%", limit * 100.0),
-            Unit::Seconds => record::units::duration_exact(
-                std::time::Duration::try_from_secs_f64(limit).unwrap_or_default(),
-            ),
+            Unit::Seconds => {
+                let limit = std::time::Duration::try_from_secs_f64(limit);
+                record::units::duration_exact(limit.unwrap_or_default())
+            }
         }
     }
 
@@ -345,10 +275,47 @@ impl Unit {
 }
 
 impl FromStr for Condition {
-    type Err = ConditionError;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, ConditionError> {
-        parse(text)
+    /// Parses a condition:
+    ///
+    /// - a figure (`stall`, `longest`, `depth`, `p99`, `p999`, `max`, `lost`);
+    /// - an actor's name in brackets, unless any actor is meant;
+    /// - a comparison (`>`, `>=`, `<`, `<=`);
+    /// - a duration with its unit, or for `depth` a share (`10%` or `0.1`).
+    ///
+    /// The error names what is missing or unknown, and what is allowed.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        let (name, comparison, value) = split(text).ok_or_else(|| {
+            format!("'{text}' compares nothing: use >, >=, < or <=, e.g. 'stall>1s'")
+        })?;
+        let (name, actor) = match name.split_once('(') {
+            Some((name, actor)) => (name.trim_end(), Some(actor)),
+            None => (name, None),
+        };
+        let mut known = FIGURES.into_iter();
+        let known = known.find(|(known, _)| name.eq_ignore_ascii_case(known));
+        let (_, figure) = known.ok_or_else(|| {
+            let known = "stall, longest, depth, p99, p999, max or lost";
+            format!("'{name}' is not known: use {known}, e.g. 'stall>1s'")
+        })?;
+        let actor = actor.map(|actor| actor.strip_suffix(')').unwrap_or_default().trim());
+        if actor == Some("") {
+            return Err(format!(
+                "'{text}' names no actor: write e.g. 'stall(reader)>1s', or 'stall>1s' for any actor"
+            ));
+        }
+        let value = match figure {
+            Figure::Depth => parse_share(value),
+            _ => parse_duration(value).map(|d| d.as_secs_f64()),
+        };
+        Ok(Condition {
+            figure,
+            actor: actor.map(str::to_owned),
+            comparison,
+            value: value.map_err(|why| format!("'{text}': {why}"))?,
+        })
     }
 }
 
@@ -372,6 +339,10 @@ mod tests {
     use super::*;
     use crate::verdict::{Discard, Figures, Finding, Stall, VERDICT_SCHEMA};
     use record::LoopKind;
+
+    fn condition(text: &str) -> Result<Condition, String> {
+        text.parse()
+    }
 
     fn actor(name: &str, stall: Option<Stall>, p99_us: Option<f64>) -> Foreground {
         Foreground {
@@ -440,7 +411,7 @@ mod tests {
     }
 
     fn result(text: &str, verdict: &Verdict) -> CheckResult {
-        parse(text).unwrap().check(verdict).result
+        condition(text).unwrap().check(verdict).result
     }
 
     #[test]
@@ -499,7 +470,7 @@ mod tests {
             ("p99(reader)>1ms", None, None, CheckResult::Unknown),
             ("stall(nobody)>1s", None, None, CheckResult::Unknown),
         ] {
-            let checked = parse(text).unwrap().check(&verdict);
+            let checked = condition(text).unwrap().check(&verdict);
             assert_eq!(checked.condition, text);
             assert_eq!(checked.actor.as_deref(), actor, "{text}");
             assert_eq!(checked.value, value, "{text}");
@@ -556,7 +527,7 @@ mod tests {
 
     #[test]
     fn errors_name_what_is_allowed() {
-        let message = |text: &str| parse(text).unwrap_err().to_string();
+        let message = |text: &str| condition(text).unwrap_err().to_string();
         assert!(message("stall").contains(">="));
         assert!(message("stall=1s").contains(">="));
         assert!(message("iops<3").contains("longest"));
@@ -569,14 +540,14 @@ mod tests {
         for text in ["stall()>1s", "stall(wal>1s"] {
             assert!(message(text).contains("stall(reader)>1s"), "{text}");
         }
-        assert!(parse("stall>>1s").is_err());
+        assert!(condition("stall>>1s").is_err());
     }
 
     proptest::proptest! {
         #[test]
         fn any_text_is_parsed_or_refused(text: String, sign in "[<>]=?", value in "[0-9a-z%.]{0,6}") {
-            let _ = parse(&text);
-            if let Ok(condition) = parse(&format!("stall{sign}{value}")) {
+            let _ = condition(&text);
+            if let Ok(condition) = condition(&format!("stall{sign}{value}")) {
                 proptest::prop_assert_eq!(condition.to_string().parse(), Ok(condition));
             }
         }
@@ -592,7 +563,7 @@ mod tests {
             "lost>2m",
             "stall(wal)>200ms",
         ] {
-            let condition = parse(text).unwrap();
+            let condition = condition(text).unwrap();
             assert_eq!(condition.to_string(), text);
             assert_eq!(condition.to_string().parse(), Ok(condition));
         }

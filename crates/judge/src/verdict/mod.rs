@@ -23,7 +23,7 @@ pub const VERDICT_SCHEMA: &str = "trimbench.verdict/1";
 pub const VERDICT_JSON_SCHEMA: &str = include_str!("../../schema/verdict-1.json");
 
 /// The meaning of a run's record. A figure that the record doesn't show is `None`, never guessed.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
     /// Always [`VERDICT_SCHEMA`].
     pub schema: String,
@@ -76,7 +76,7 @@ pub struct Verdict {
 }
 
 /// The finding of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Finding {
     /// The foreground nearly stopped while discards were processed.
@@ -86,6 +86,7 @@ pub enum Finding {
     /// Neither, and a loss of 10 % would have been seen.
     None,
     /// The record shows neither these nor their absence.
+    #[default]
     Inconclusive,
 }
 

@@ -1,5 +1,6 @@
 //! Whether a goal was kept, by how much, and by whose I/O that was measured.
 
+use serde::Serialize;
 use std::time::Duration;
 
 use crate::account::Observed;
@@ -22,7 +23,8 @@ pub enum Limit {
 }
 
 /// Whether it was kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Kept {
     /// The figure is within the limit.
     Met,
@@ -37,7 +39,8 @@ pub enum Kept {
 }
 
 /// Whose I/O a figure was measured on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Witness {
     /// The drive's readers, our canary not among them.
     Readers,

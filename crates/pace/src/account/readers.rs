@@ -2,6 +2,7 @@
 //! pauses just before it. A load that changes by itself then counts as no loss. The same measures
 //! those who flush: a database that commits waits for its flushes, and may read nothing.
 
+use serde::Serialize;
 use std::collections::VecDeque;
 
 use ssd::Time;
@@ -38,7 +39,7 @@ const MOST_UNDECIDED: usize = 20_000;
 const ECHO: Seconds = Seconds(0.005);
 
 /// A figure and the interval in which it lies, in nineteen of twenty cases.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Measured {
     /// The best guess.
     pub value: f64,
@@ -49,7 +50,7 @@ pub struct Measured {
 }
 
 /// The window that lost most.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Worst {
     /// Its beginning, in seconds after the first byte was freed.
     pub at_s: f64,

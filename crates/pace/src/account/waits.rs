@@ -1,5 +1,6 @@
 //! Measures the waits of the canary's reads, and finds the cause in service meanwhile.
 
+use serde::Serialize;
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -41,7 +42,7 @@ pub enum Beside {
 }
 
 /// Reads that were late, by what was in service meanwhile.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct LateReads {
     /// Beside our discards.
     pub our_discards: u64,

@@ -35,7 +35,7 @@ impl Cost {
     }
 
     /// Names what the axes leave out; `None` where they show all.
-    pub(crate) fn told_beyond(&self) -> Option<String> {
+    pub(crate) fn beyond_in_words(&self) -> Option<String> {
         let (count, mib, us) = self.beyond?;
         let points = if count == 1 { "point is" } else { "points are" };
         Some(format!(

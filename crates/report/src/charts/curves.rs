@@ -69,12 +69,12 @@ pub(crate) fn response(
     actor: usize,
     phase: PhaseName,
 ) -> Option<&Histogram<u64>> {
-    let found = record.histograms.iter().find(|told| {
-        (told.actor, told.latency, told.phase, told.part)
+    let found = record.histograms.iter().find(|line| {
+        (line.actor, line.latency, line.phase, line.part)
             == (actor, Latency::Response, phase, Part::Main)
     });
     found
-        .map(|told| &told.histogram)
+        .map(|line| &line.histogram)
         .filter(|histogram| !histogram.is_empty())
 }
 

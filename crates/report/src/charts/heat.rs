@@ -95,20 +95,17 @@ fn of_actor(record: &RunRecord, seconds: &Seconds, actor: usize, most: usize) ->
     let highest = (0..FINE_ROWS).rev().find(used)?;
     let joined = (highest - lowest + 1).div_ceil(ROWS);
     let rows = (highest - lowest + 1).div_ceil(joined);
-    let columns: Vec<Column> = columns
-        .iter()
-        .map(|column| Column {
+    let joined_rows = |column: &Fine| {
+        let rows = column.rows[lowest..=highest].chunks(joined);
+        let rows = (0..).zip(rows.map(|counts| counts.iter().sum::<u64>()));
+        let cells = rows.filter(|&(_, count)| count > 0);
+        Column {
             from: column.from,
             to: column.to,
-            cells: column.rows[lowest..=highest]
-                .chunks(joined)
-                .map(|counts| counts.iter().sum::<u64>())
-                .enumerate()
-                .filter(|&(_, count)| count > 0)
-                .flat_map(|(row, count)| [row as u64, count])
-                .collect(),
-        })
-        .collect();
+            cells: cells.flat_map(|(row, count)| [row, count]).collect(),
+        }
+    };
+    let columns: Vec<Column> = columns.iter().map(joined_rows).collect();
     let per_s = columns.iter().flat_map(|column| {
         let wide = column.to - column.from;
         let counts = column.cells.chunks_exact(2);
@@ -223,10 +220,9 @@ fn divided(columns: &mut Vec<Fine>, second: &Second, own: &[&Second], together: 
         fine.push(column);
     }
     let before = first - second.at_s >= end(second) - last;
-    (rest.from, rest.to) = if before {
-        (second.at_s, first)
-    } else {
-        (last, end(second))
+    (rest.from, rest.to) = match before {
+        true => (second.at_s, first),
+        false => (last, end(second)),
     };
     let counts = rest.to - rest.from > SAME_S && rest.rows.iter().any(|&n| n > 0);
     let rest = counts.then_some(rest);

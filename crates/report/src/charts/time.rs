@@ -97,23 +97,18 @@ pub(crate) fn over_time(record: &RunRecord) -> Vec<Chart> {
     for &actor in &all {
         let columns = &record.intervals.actors[actor];
         let title = format!("Latency of {}", actors[actor].name);
-        let told = move |column: &'_ [f32], i: usize| {
+        let known = move |column: &'_ [f32], i: usize| {
             let us = f64::from(column[i]);
             // A logarithm has no zero.
-            if columns.running[i] && us > 0.0 {
-                us
-            } else {
-                f64::NAN
-            }
+            let is_known = columns.running[i] && us > 0.0;
+            if is_known { us } else { f64::NAN }
         };
+        // The oldest in flight is a wait, too; f64::max takes the other of a NaN.
+        let most = move |i| known(&columns.max_us, i).max(known(&columns.oldest_us, i));
         let lines: Vec<(String, Value<'_>)> = vec![
-            ("p50".into(), Box::new(move |i| told(&columns.p50_us, i))),
-            ("p99".into(), Box::new(move |i| told(&columns.p99_us, i))),
-            (
-                "max".into(),
-                // The oldest in flight is a wait, too; f64::max takes the other of a NaN.
-                Box::new(move |i| told(&columns.max_us, i).max(told(&columns.oldest_us, i))),
-            ),
+            ("p50".into(), Box::new(move |i| known(&columns.p50_us, i))),
+            ("p99".into(), Box::new(move |i| known(&columns.p99_us, i))),
+            ("max".into(), Box::new(most)),
         ];
         let mut chart = Chart::new(&format!("latency-{actor}"), title, Unit::Us);
         (chart.log, chart.bands) = (true, true);

@@ -35,8 +35,8 @@ pub(super) fn waits(record: &RunRecord, limit: usize) -> Vec<Chart> {
         chart.top = Some(1.0);
         chart.actors = own.into_iter().collect();
         chart.x = kept.iter().map(at).collect();
-        let told = named.iter().filter(|(_, all)| !all.is_empty());
-        chart.lines = told
+        let known = named.iter().filter(|(_, all)| !all.is_empty());
+        chart.lines = known
             .map(|(name, all)| Line {
                 name: (*name).to_owned(),
                 y: kept.iter().map(|&i| value(all, i)).collect(),

@@ -16,66 +16,56 @@ pub fn page(comparison: &Comparison, groups: &[Group<'_>]) -> serde_json::Result
     let names: Vec<&str> = comparison.groups.iter().map(|g| g.name.as_str()).collect();
     let title = names.join(" and ");
     let mut html = shell::begin(&format!("Comparison of {title}"));
-    html += &format!(
-        "<a class=\"skip\" href=\"#timeline\">To the timeline</a>\n<header>\n\
-         <p class=\"finding plain\">COMPARISON</p>\n<h1>{}</h1>\n",
-        escape::text(&title)
-    );
-    for summary in &comparison.summaries {
-        html += &format!("<p class=\"summary\">{}</p>\n", escape::prose(summary));
-    }
-    html +=
-        "<button type=\"button\" id=\"theme\" hidden>Dark or light</button>\n</header>\n<main>\n";
+    let summaries = comparison.summaries.iter();
+    let summaries: String = summaries
+        .map(|text| shell::paragraph("summary", text))
+        .collect();
+    let heading = escape::text(&title);
+    html += &shell::header("plain", "COMPARISON", &heading, &summaries);
     let drawn = overlay::overlay(groups, comparison);
     timeline(&mut html, &drawn);
-    figures(&mut html, comparison);
-    runs(&mut html, comparison);
-    curves(&mut html, &drawn);
-    set_up(&mut html, comparison);
-    html += &format!(
-        "<details><summary>Comparison as JSON</summary>\n<pre tabindex=\"0\">{}</pre>\n</details>\n",
-        escape::text(&serde_json::to_string_pretty(comparison)?)
-    );
-    Ok(shell::end(html))
+    html += &figures(comparison);
+    html += &runs(comparison);
+    html += &curves(&drawn);
+    html += &set_up(comparison);
+    let json = serde_json::to_string_pretty(comparison)?;
+    Ok(shell::end(
+        html + &shell::details("Comparison as JSON", &json),
+    ))
 }
 
-fn runs(html: &mut String, comparison: &Comparison) {
-    *html += "<section aria-labelledby=\"runs-title\">\n<h2 id=\"runs-title\">What each found</h2>\n<dl>\n";
+fn runs(comparison: &Comparison) -> String {
+    let mut html = "<dl>\n".to_owned();
     for group in &comparison.groups {
         let name = words::group(&group.name, group.runs.len());
-        *html += &format!("<dt>{}</dt><dd>", escape::text(&name));
+        html += &format!("<dt>{}</dt><dd>", escape::text(&name));
         for run in &group.runs {
             let (tone, heading) = finding(run.verdict);
             let file = match group.runs.len() {
                 1 => String::new(),
-                _ => format!(" {}:", run.name),
+                _ => escape::text(&format!(" {}:", run.name)),
             };
-            *html += &format!(
-                "<div><span class=\"{}\">{heading}</span>{} {}</div>\n",
-                tables::class(tone),
-                escape::text(&file),
-                escape::prose(&run.summary)
-            );
+            let (class, summary) = (tables::class(tone), escape::prose(&run.summary));
+            html +=
+                &format!("<div><span class=\"{class}\">{heading}</span>{file} {summary}</div>\n");
         }
-        *html += "</dd>\n";
+        html += "</dd>\n";
     }
-    *html += "</dl>\n<ul class=\"advice\" aria-label=\"What to know\">\n";
-    for note in &comparison.notes {
-        *html += &format!("<li class=\"info\">{}</li>\n", escape::prose(note));
-    }
-    for warning in words::warnings(comparison) {
-        *html += &format!("<li class=\"warn\">{}</li>\n", escape::prose(&warning));
-    }
-    *html += "</ul>\n</section>\n";
+    html += "</dl>\n<ul class=\"advice\" aria-label=\"What to know\">\n";
+    html.extend(
+        comparison
+            .notes
+            .iter()
+            .map(|note| shell::item("info", note)),
+    );
+    let warnings = words::warnings(comparison).into_iter();
+    html.extend(warnings.map(|warning| shell::item("warn", &warning)));
+    shell::section("runs", "What each found", &(html + "</ul>\n"))
 }
 
-fn figures(html: &mut String, comparison: &Comparison) {
-    *html += &format!(
-        "<section aria-labelledby=\"table-title\">\n<h2 id=\"table-title\">Figures</h2>\n\
-         <p class=\"note\">{}</p>\n<p class=\"note\">{}</p>\n",
-        escape::prose(words::LEGEND),
-        escape::prose(words::COLOURS)
-    );
+fn figures(comparison: &Comparison) -> String {
+    let mut html =
+        shell::paragraph("note", words::LEGEND) + &shell::paragraph("note", words::COLOURS);
     for table in words::tables(comparison) {
         let mut head = vec![""];
         for (i, group) in comparison.groups.iter().enumerate() {
@@ -83,7 +73,7 @@ fn figures(html: &mut String, comparison: &Comparison) {
             head.extend((i > 0).then_some("change"));
         }
         let rows = table.rows.iter().map(|row| {
-            let mut cells = vec![cell(words::label(row.figure))];
+            let mut cells = vec![cell(row.figure.label())];
             for (i, side) in words::sides(row).iter().enumerate() {
                 cells.push(cell(side));
                 if let Some(change) = i.checked_sub(1).and_then(|i| row.changes.get(i)) {
@@ -99,14 +89,12 @@ fn figures(html: &mut String, comparison: &Comparison) {
             }
             cells
         });
-        let caption = format!(
-            ">\n<caption><b>{}</b></caption>",
-            escape::text(&table.title)
-        );
+        let caption = escape::text(&table.title);
+        let caption = format!(">\n<caption><b>{caption}</b></caption>");
         let shown = shell::table(&caption, &head, rows);
-        *html += &shell::wide("actor", &table.title, &shown);
+        html += &shell::wide("actor", &table.title, &shown);
     }
-    *html += "</section>\n";
+    shell::section("table", "Figures", &html)
 }
 
 /// A change whose interval in brackets stays on one line.
@@ -121,60 +109,56 @@ fn bracketed(change: &str) -> String {
 }
 
 fn timeline(html: &mut String, drawn: &Overlay) {
-    *html += &format!(
-        "<section id=\"timeline\" aria-labelledby=\"timeline-title\">\n\
-         <h2 id=\"timeline-title\">Timeline</h2>\n\
-         <p class=\"note\">Time 0 is each run&#39;s first deletion call; of an imported log, which has none, its \
-         first discards. The charts begin with the longest deletion and twice its length on both sides. \
-         A point is {} long: the mean rate in it, or the longest latency{}.</p>\n{}",
-        escape::prose(&record::units::seconds(drawn.spans.step_s)),
-        if drawn.medians {
-            "; of repeats the median"
-        } else {
-            ""
-        },
-        shell::HINT
+    let medians = match drawn.medians {
+        true => "; of repeats the median",
+        false => "",
+    };
+    let about = format!(
+        "Time 0 is each run's first deletion call; of an imported log, which has none, its first \
+         discards. The charts begin with the longest deletion and twice its length on both sides. \
+         A point is {} long: the mean rate in it, or the longest latency{medians}.",
+        record::units::seconds(drawn.spans.step_s)
     );
+    *html += "<section id=\"timeline\" aria-labelledby=\"timeline-title\">\n\
+              <h2 id=\"timeline-title\">Timeline</h2>\n";
+    *html += &shell::paragraph("note", &about);
+    *html += shell::HINT;
     if !drawn.adrift.is_empty() {
+        let runs = drawn.adrift.join(", ");
+        let note = "Neither a deletion nor discards tell where time 0 is in";
         *html += &format!(
-            "<p class=\"note\">Neither a deletion nor discards tell where time 0 is in {}: it begins with the \
-             record there.</p>\n",
-            escape::text(&drawn.adrift.join(", "))
+            "<p class=\"note\">{note} {}: it begins with the record there.</p>\n",
+            escape::text(&runs)
         );
     }
     if !drawn.spans.lanes.is_empty() {
-        *html += "<p class=\"note\">The bars above a chart show when each line&#39;s foreground stalled, in the \
-                  colours and the order of the legend.</p>\n";
+        let note = "The bars above a chart show when each line's foreground stalled, in the colours \
+            and the order of the legend.";
+        *html += &shell::paragraph("note", note);
     }
     *html += &shell::tools("Deletion", &drawn.spans);
     shell::charts(html, &drawn.charts, &drawn.spans);
     *html += "</section>\n";
 }
 
-fn curves(html: &mut String, drawn: &Overlay) {
+fn curves(drawn: &Overlay) -> String {
     if drawn.curves.is_empty() {
-        return;
+        return String::new();
     }
-    *html += &format!(
-        "<section aria-labelledby=\"curves-title\">\n<h2 id=\"curves-title\">Percentile curves during the \
-         deletion</h2>\n<p class=\"note\">Response times{}.</p>\n",
-        if drawn.medians {
-            "; of repeats all operations together"
-        } else {
-            ""
-        }
-    );
-    *html += &shell::curves(&drawn.curves, "The tables above have the figures.");
-    *html += "</section>\n";
+    let note = match drawn.medians {
+        true => "Response times; of repeats all operations together.",
+        false => "Response times.",
+    };
+    let figures = shell::curves(&drawn.curves, "The tables above have the figures.");
+    let body = shell::paragraph("note", note) + &figures;
+    shell::section("curves", "Percentile curves during the deletion", &body)
 }
 
-fn set_up(html: &mut String, comparison: &Comparison) {
-    *html += "<section aria-labelledby=\"setup-title\">\n\
-              <h2 id=\"setup-title\">What differs in the set-up</h2>\n";
+fn set_up(comparison: &Comparison) -> String {
+    let title = "What differs in the set-up";
     let others = words::set_up(comparison);
     if others.is_empty() {
-        *html += "<p>Nothing that is known.</p>\n</section>\n";
-        return;
+        return shell::section("setup", title, "<p>Nothing that is known.</p>\n");
     }
     let mut head = vec![""];
     head.extend(comparison.groups.iter().map(|group| group.name.as_str()));
@@ -184,6 +168,5 @@ fn set_up(html: &mut String, comparison: &Comparison) {
         cells.map(|text| (escape::text(&text), "")).collect()
     });
     let table = shell::table(" class=\"setup\">", &head, rows);
-    *html += &shell::wide("", "What differs in the set-up", &table);
-    *html += "</section>\n";
+    shell::section("setup", title, &shell::wide("", title, &table))
 }

@@ -1,6 +1,6 @@
 //! A comparison for an issue, a mail or a blog: GitHub's flavour of Markdown.
 
-use judge::compare::{Compared, Comparison};
+use judge::compare::Comparison;
 
 use super::words;
 use crate::markdown::escaped;
@@ -16,16 +16,10 @@ pub fn comparison(comparison: &Comparison) -> String {
     for table in words::tables(comparison) {
         text += &format!("### {}\n\n", escaped(&table.title));
         let groups = 1..comparison.groups.len();
-        let (same, differing): (Vec<&Compared>, Vec<&Compared>) = table
-            .rows
-            .iter()
-            .copied()
-            .partition(|row| words::is_same(row, groups.clone()));
+        let (same, differing) = words::same_and_others(&table.rows, groups);
         if !same.is_empty() {
-            text += &format!(
-                "Same: {}.\n\n",
-                escaped(&words::same(same.iter()).join(", "))
-            );
+            let same = escaped(&words::same(same.iter()).join(", "));
+            text += &format!("Same: {same}.\n\n");
         }
         if differing.is_empty() {
             continue;
@@ -39,14 +33,14 @@ pub fn comparison(comparison: &Comparison) -> String {
         let columns = 2 * comparison.groups.len().max(1) - 1;
         text += &format!("{header}\n|---|{}\n", "--:|".repeat(columns));
         for row in differing {
-            text += &format!("| {} |", words::label(row.figure));
+            text += &format!("| {} |", row.figure.label());
             for (i, side) in words::sides(row).iter().enumerate() {
                 text += &format!(" {side} |");
                 if let Some(change) = i.checked_sub(1).and_then(|i| row.changes.get(i)) {
-                    let told = words::change(row, change);
+                    let shown = words::change(row, change);
                     text += &match words::tone(row, change) {
-                        Tone::Bad | Tone::Warn => format!(" **{told}** |"),
-                        _ => format!(" {told} |"),
+                        Tone::Bad | Tone::Warn => format!(" **{shown}** |"),
+                        _ => format!(" {shown} |"),
                     };
                 }
             }
@@ -70,12 +64,8 @@ pub fn comparison(comparison: &Comparison) -> String {
     for group in &comparison.groups {
         for run in &group.runs {
             let (_, heading) = finding(run.verdict);
-            text += &format!(
-                "- {}, {}: **{heading}** — {}\n",
-                escaped(&group.name),
-                escaped(&run.name),
-                escaped(&run.summary)
-            );
+            let [group, run, summary] = [&group.name, &run.name, &run.summary].map(|s| escaped(s));
+            text += &format!("- {group}, {run}: **{heading}** — {summary}\n");
         }
     }
     text + "\n</details>\n"

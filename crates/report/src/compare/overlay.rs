@@ -7,10 +7,10 @@
 
 use std::ops::Range;
 
-use judge::compare::{Comparison, Figure, Group};
+use judge::compare::{Comparison, Figure, Group, Run};
 use judge::{JudgeOptions, judge};
 use record::RunRecord;
-use record::{EventKind, Part, PhaseName, latency_histogram};
+use record::{Event, EventKind, Part, Phase, PhaseName, latency_histogram};
 
 use crate::charts::{
     self, Chart, Curve, Curves, Kind, Lane, Line, Moment, Spans, Unit, far_below_the_most,
@@ -44,34 +44,31 @@ struct Timed<'a> {
 }
 
 /// All charts of a comparison.
-pub(super) fn overlay(groups: &[Group<'_>], comparison: &Comparison) -> Overlay {
+pub(super) fn overlay<'g>(groups: &'g [Group<'g>], comparison: &Comparison) -> Overlay {
     let mut adrift = Vec::new();
-    let timed: Vec<Vec<Timed<'_>>> = groups
+    let mut timed = |run: &'g Run<'g>| {
+        let discards = Discards::of(run.record);
+        let zero_s = zero(run.record, &discards).unwrap_or_else(|| {
+            adrift.push(run.name.clone());
+            run.record.intervals.at_s.first().copied().unwrap_or(0.0)
+        });
+        Timed {
+            record: run.record,
+            options: &run.options,
+            discards,
+            zero_s,
+        }
+    };
+    let runs = groups
         .iter()
-        .map(|group| {
-            let runs = group.runs.iter().map(|run| {
-                let discards = Discards::of(run.record);
-                let zero_s = zero(run.record, &discards).unwrap_or_else(|| {
-                    adrift.push(run.name.clone());
-                    run.record.intervals.at_s.first().copied().unwrap_or(0.0)
-                });
-                Timed {
-                    record: run.record,
-                    options: &run.options,
-                    discards,
-                    zero_s,
-                }
-            });
-            runs.collect()
-        })
-        .collect();
+        .map(|group| group.runs.iter().map(&mut timed).collect());
+    let timed: Vec<Vec<Timed<'_>>> = runs.collect();
     let all = || timed.iter().flatten();
     let begin = all().map(Timed::begin_s).fold(f64::INFINITY, f64::min);
     let end = all().map(Timed::end_s).fold(f64::NEG_INFINITY, f64::max);
-    let (begin, end) = if begin < end {
-        (begin, end)
-    } else {
-        (0.0, 1.0)
+    let (begin, end) = match begin < end {
+        true => (begin, end),
+        false => (0.0, 1.0),
     };
     let longest = all().map(|run| run.record.head.interval_ms / 1e3);
     let step_s = longest.fold((end - begin) / POINTS, f64::max).max(1e-3);
@@ -90,11 +87,12 @@ pub(super) fn overlay(groups: &[Group<'_>], comparison: &Comparison) -> Overlay 
     };
     let actors = actors(comparison);
     let lanes = drawn.lanes(&actors);
-    let deletions = all().filter_map(Timed::deletion_s);
-    let deletion_s = deletions
-        .chain(lanes.iter().map(|lane| lane.to))
-        .fold(10.0 * step_s, f64::max);
+    let ends = all()
+        .filter_map(Timed::deletion_s)
+        .chain(lanes.iter().map(|lane| lane.to));
+    let deletion_s = ends.fold(10.0 * step_s, f64::max);
     let view = [begin.max(-2.0 * deletion_s), end.min(3.0 * deletion_s)];
+    let view = Some(view).filter(|[from, to]| from < to);
     Overlay {
         charts: drawn.charts(&actors),
         curves: drawn.curves(&actors),
@@ -108,11 +106,7 @@ pub(super) fn overlay(groups: &[Group<'_>], comparison: &Comparison) -> Overlay 
                 at: 0.0,
                 word: "the deletion begins",
             }],
-            view: if view[0] < view[1] {
-                view
-            } else {
-                [begin, end]
-            },
+            view: view.unwrap_or([begin, end]),
         },
         medians,
         adrift,
@@ -138,14 +132,12 @@ fn zero(record: &RunRecord, discards: &Discards) -> Option<f64> {
     let calls = record.deletions.iter().filter(|d| d.part == Part::Main);
     let first = calls.map(|d| d.at_s).reduce(f64::min);
     let event = || {
-        let mut all = record.events.iter();
-        all.find(|e| e.kind == EventKind::DeletionBegan)
-            .map(|e| e.at_s)
+        let began = |event: &&Event| event.kind == EventKind::DeletionBegan;
+        record.events.iter().find(began).map(|event| event.at_s)
     };
     let phase = || {
-        let mut all = record.phases.iter();
-        all.find(|p| p.part == Part::Main && p.name == PhaseName::Delete)
-            .map(|p| p.at_s)
+        let delete = |p: &&Phase| p.part == Part::Main && p.name == PhaseName::Delete;
+        record.phases.iter().find(delete).map(|phase| phase.at_s)
     };
     let discard = || {
         let total: f64 = discards.bytes.iter().map(|&n| n as f64).sum();
@@ -266,12 +258,8 @@ impl Drawn<'_> {
     fn charts(&self, actors: &[(&str, &str)]) -> Vec<Chart> {
         let mut charts = Vec::new();
         let all = |chart: &Chart| -> Vec<f64> {
-            chart
-                .lines
-                .iter()
-                .flat_map(|line| &line.y)
-                .copied()
-                .collect()
+            let values = chart.lines.iter().flat_map(|line| &line.y);
+            values.copied().collect()
         };
         for (n, &(name, op)) in actors.iter().enumerate() {
             let title = format!("Rate of {name}");
@@ -304,8 +292,8 @@ impl Drawn<'_> {
         let unit = Unit::BytesPerSecond;
         charts.extend(self.chart("trim", "Discarded (TRIM)", unit, trim));
         let debt = self.lines(Join::Most, |run| |i| Some(run.discards.debt[i] as f64));
-        let owes = |line: &Line| line.y.iter().any(|&y| y > 0.0);
-        if debt.iter().any(owes) {
+        let has_debt = |line: &Line| line.y.iter().any(|&y| y > 0.0);
+        if debt.iter().any(has_debt) {
             let title = "Discard debt: freed, not yet discarded";
             charts.extend(self.chart("debt", title, Unit::Bytes, debt));
         }
@@ -314,10 +302,9 @@ impl Drawn<'_> {
 
     /// `None` where no run tells anything.
     fn chart(&self, id: &str, title: &str, unit: Unit, lines: Vec<Line>) -> Option<Chart> {
-        let told = lines
-            .iter()
-            .any(|line| line.y.iter().any(|y| y.is_finite()));
-        told.then(|| Chart {
+        let mut values = lines.iter().flat_map(|line| &line.y);
+        let known = values.any(|y| y.is_finite());
+        known.then(|| Chart {
             x: self.grid.middles(),
             lines,
             ..Chart::new(id, title.to_owned(), unit)
@@ -332,11 +319,9 @@ impl Drawn<'_> {
                 named.push((group.name.clone(), runs.as_slice()));
                 continue;
             }
-            for (n, run) in runs.iter().enumerate() {
-                named.push((
-                    format!("{} {}", group.name, n + 1),
-                    std::slice::from_ref(run),
-                ));
+            for (n, run) in (1..).zip(runs) {
+                let name = format!("{} {n}", group.name);
+                named.push((name, std::slice::from_ref(run)));
             }
         }
         named
@@ -348,12 +333,12 @@ impl Drawn<'_> {
         for (n, &(name, op)) in actors.iter().enumerate() {
             let mut curves = Vec::new();
             for (style, (line, runs)) in self.named().into_iter().enumerate() {
-                let told = runs.iter().filter_map(|run| {
+                let known = runs.iter().filter_map(|run| {
                     let actor = index(run.record, (name, op), actors)?;
                     charts::response(run.record, actor, PhaseName::Delete)
                 });
                 let mut sum = latency_histogram();
-                for histogram in told {
+                for histogram in known {
                     // All records' histograms reach equally far.
                     sum.add(histogram).ok();
                 }
@@ -408,10 +393,10 @@ impl Drawn<'_> {
     {
         let named = self.named().into_iter();
         let line = |(name, runs): (String, &'s [Timed<'s>])| {
-            let laid: Vec<Vec<f64>> = runs
+            let laid = runs
                 .iter()
-                .map(|run| self.grid.laid(run, join, values(run)))
-                .collect();
+                .map(|run| self.grid.laid(run, join, values(run)));
+            let laid: Vec<Vec<f64>> = laid.collect();
             let middle = |n: usize| median(laid.iter().map(|run| run[n]));
             let y = (0..self.grid.count).map(middle).collect();
             Line { name, y }

@@ -1,10 +1,9 @@
 //! Figures and their changes in words.
 
 use judge::compare::{
-    Basis, Better, Change, ChangeFinding, Compared, Comparison, Doubt, Figure, Percentile, Stretch,
+    Basis, Better, Change, ChangeFinding, Compared, Comparison, Doubt, RunSummary, SetUpDifference,
     Unit,
 };
-use judge::compare::{RunSummary, SetUpDifference};
 
 use crate::words::Tone;
 
@@ -18,50 +17,17 @@ const NARROW: f64 = 2.0;
 /// A wider one than this says nothing.
 const WIDE: f64 = 10.0;
 
-/// The name of a figure in a table.
-pub(crate) fn label(figure: Figure) -> &'static str {
-    use Percentile::{P50, P99, P999};
-    match figure {
-        Figure::BaselineRate => "rate before",
-        Figure::DeleteRate => "rate discarding",
-        Figure::OpsRatio => "rate left",
-        Figure::Stall => "stall",
-        Figure::Longest => "longest stall",
-        Figure::Depth => "left in stall",
-        Figure::Lost => "lost time",
-        Figure::Worst => "worst latency",
-        Figure::Latency(Stretch::Baseline, P50) => "p50 before",
-        Figure::Latency(Stretch::Baseline, P99) => "p99 before",
-        Figure::Latency(Stretch::Baseline, P999) => "p99.9 before",
-        Figure::Latency(Stretch::Delete, P50) => "p50 discarding",
-        Figure::Latency(Stretch::Delete, P99) => "p99 discarding",
-        Figure::Latency(Stretch::Delete, P999) => "p99.9 discarding",
-        Figure::Latency(Stretch::Recovery, P50) => "p50 after",
-        Figure::Latency(Stretch::Recovery, P99) => "p99 after",
-        Figure::Latency(Stretch::Recovery, P999) => "p99.9 after",
-        Figure::TrimRate => "TRIM rate",
-        Figure::DiscardBytes => "discarded",
-        Figure::DiscardCommands => "commands",
-        Figure::DiscardActive => "active",
-        Figure::Drain => "drained after",
-        Figure::Await => "mean wait",
-        Figure::DeletionSeconds => "deletion calls",
-    }
-}
-
 /// A figure in each group, all in one unit.
 pub(crate) fn sides(row: &Compared) -> Vec<String> {
     let values: Vec<Option<f64>> = row.sides.iter().map(|side| side.value).collect();
-    let shown = row.unit.show(&values).into_iter();
-    shown
-        .zip(&row.sides)
-        .map(
-            |(shown, side)| match side.is_lower_bound && side.value.is_some() {
-                true => format!("≥ {shown}"),
-                false => shown,
-            },
-        )
-        .collect()
+    let shown = row.unit.show(&values).into_iter().zip(&row.sides);
+    let side = shown.map(
+        |(shown, side)| match side.is_lower_bound && side.value.is_some() {
+            true => format!("≥ {shown}"),
+            false => shown,
+        },
+    );
+    side.collect()
 }
 
 /// A share with its sign and no unit, e.g. `+24.8`.
@@ -70,21 +36,17 @@ fn signed(share: f64) -> String {
     let digits = usize::from(percent.abs() < 99.95);
     let text = format!("{percent:+.digits$}");
     // What rounds to nothing has no sign.
-    if text.trim_start_matches(['+', '-', '0', '.']).is_empty() {
-        "0".to_owned()
-    } else {
-        text.replace('-', "−")
+    match text.trim_start_matches(['+', '-', '0', '.']) {
+        "" => "0".to_owned(),
+        _ => text.replace('-', "−"),
     }
 }
 
 /// An absolute change, with its sign, in the unit of the row.
 fn moved(row: &Compared, by: f64) -> String {
     let sign = if by < 0.0 { "−" } else { "+" };
-    let most = row
-        .sides
-        .iter()
-        .filter_map(|side| side.value)
-        .fold(0.0, f64::max);
+    let values = row.sides.iter().filter_map(|side| side.value);
+    let most = values.fold(0.0, f64::max);
     format!("{sign}{}", row.unit.show(&[Some(by.abs()), Some(most)])[0])
 }
 
@@ -92,10 +54,9 @@ fn moved(row: &Compared, by: f64) -> String {
 /// changes by percentage points, e.g. `−4.2 points (−5.0 to −3.3)`.
 pub(crate) fn change(row: &Compared, change: &Change) -> String {
     let points = row.unit == Unit::Share;
-    let (low, high) = if points {
-        (change.absolute_low, change.absolute_high)
-    } else {
-        (change.relative_low, change.relative_high)
+    let (low, high) = match points {
+        true => (change.absolute_low, change.absolute_high),
+        false => (change.relative_low, change.relative_high),
     };
     let interval = match (low, high) {
         (Some(low), Some(high)) if change.basis != Basis::Counted => {
@@ -128,12 +89,10 @@ fn hidden(change: &Change, narrow: &str) -> String {
         return String::new();
     };
     let times = (1.0 + high).max(1.0 / (1.0 + low));
-    if times <= NARROW {
-        narrow.to_owned()
-    } else if times <= WIDE {
-        format!(" (up to {times:.1} times more or less)")
-    } else {
-        String::new()
+    match times {
+        _ if times <= NARROW => narrow.to_owned(),
+        _ if times <= WIDE => format!(" (up to {times:.1} times more or less)"),
+        _ => String::new(),
     }
 }
 
@@ -183,22 +142,29 @@ pub(crate) fn tables(comparison: &Comparison) -> Vec<Table<'_>> {
 
 /// Whether no difference was seen between the reference and each of `groups`, where 10 % would have
 /// been.
-pub(crate) fn is_same(row: &Compared, mut groups: std::ops::Range<usize>) -> bool {
+fn is_same(row: &Compared, mut groups: std::ops::Range<usize>) -> bool {
     let same = |group: usize| row.changes[group - 1].finding == ChangeFinding::Same;
     !groups.is_empty() && groups.all(same)
 }
 
+/// Returns the rows that are the same in all of `groups`, and the others.
+pub(crate) fn same_and_others<'r>(
+    rows: &[&'r Compared],
+    groups: std::ops::Range<usize>,
+) -> (Vec<&'r Compared>, Vec<&'r Compared>) {
+    (rows.iter().copied()).partition(|row| is_same(row, groups.clone()))
+}
+
 /// Figures that are the same, with their value in the reference, e.g. `rate before 19,900/s`.
 pub(crate) fn same<'a>(rows: impl Iterator<Item = &'a &'a Compared>) -> Vec<String> {
-    let figure = |row: &&Compared| format!("{} {}", label(row.figure), sides(row)[0]);
+    let figure = |row: &&Compared| format!("{} {}", row.figure.label(), sides(row)[0]);
     rows.map(figure).collect()
 }
 
 /// The differences in the set-up. Warnings are listed by themselves.
 pub(crate) fn set_up(comparison: &Comparison) -> Vec<&SetUpDifference> {
-    let all = comparison.set_up.iter();
-    all.filter(|difference| difference.path != "/warnings")
-        .collect()
+    let shown = |difference: &&SetUpDifference| difference.path != "/warnings";
+    comparison.set_up.iter().filter(shown).collect()
 }
 
 /// A group with its number of runs, e.g. `before (3 runs)`.
@@ -240,7 +206,6 @@ pub(crate) fn warnings(comparison: &Comparison) -> Vec<String> {
         n if n == runs.len() => "all runs".to_owned(),
         _ => names.join(", "),
     };
-    let seen = seen.iter();
-    seen.map(|(text, names)| format!("{}: {text}", whose(names)))
-        .collect()
+    let line = |(text, names): &(&str, Vec<&str>)| format!("{}: {text}", whose(names));
+    seen.iter().map(line).collect()
 }

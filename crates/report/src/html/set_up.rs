@@ -2,9 +2,9 @@
 
 use judge::Verdict;
 use record::RunRecord;
-use record::{DeviceInfo, EndReason, EventKind, Head};
+use record::{DeviceInfo, EndReason, Event, EventKind, Head};
 
-use super::escape;
+use super::{escape, shell};
 use crate::terminal::{self, Style};
 use crate::words;
 
@@ -28,18 +28,15 @@ fn stack(head: &Head) -> Vec<String> {
 }
 
 fn drive(device: &DeviceInfo) -> String {
-    let told = |text: &Option<String>| {
-        let text = text
-            .as_deref()
-            .map(str::trim)
-            .filter(|text| !text.is_empty());
-        text.map(str::to_owned)
+    let known = |text: &Option<String>| {
+        let text = text.as_deref().unwrap_or_default().trim().to_owned();
+        Some(text).filter(|text| !text.is_empty())
     };
-    let mut text = match told(&device.model) {
+    let mut text = match known(&device.model) {
         Some(model) => format!("{model} ({})", device.name),
         None => device.name.clone(),
     };
-    if let Some(firmware) = told(&device.firmware) {
+    if let Some(firmware) = known(&device.firmware) {
         text += &format!(", firmware {firmware}");
     }
     if device.size_bytes > 0 {
@@ -49,23 +46,26 @@ fn drive(device: &DeviceInfo) -> String {
 }
 
 fn place(head: &Head) -> Vec<String> {
-    let mut parts = Vec::new();
     let on = match head.host.name.as_str() {
         "" => String::new(),
         name => format!(" on {name}"),
     };
-    let place = format!("{}{on}", head.target.path);
-    if !place.is_empty() {
-        parts.push(place.trim_start().to_owned());
-    }
-    if !head.host.kernel.is_empty() {
-        parts.push(format!("Linux {}", head.host.kernel));
-    }
-    // An imported log may have no clock.
-    if head.started_unix_s > 0.0 {
-        parts.push(words::utc(head.started_unix_s));
-    }
+    let kernel = match head.host.kernel.as_str() {
+        "" => String::new(),
+        kernel => format!("Linux {kernel}"),
+    };
+    let at = format!("{}{on}", head.target.path);
+    let mut parts = vec![at.trim_start().to_owned(), kernel, started(head)];
+    parts.retain(|part| !part.is_empty());
     parts
+}
+
+/// When it started; an imported log may have no clock.
+fn started(head: &Head) -> String {
+    match head.started_unix_s > 0.0 {
+        true => words::utc(head.started_unix_s),
+        false => String::new(),
+    }
 }
 
 /// The section with all of it.
@@ -79,76 +79,51 @@ pub(super) fn section(record: &RunRecord, verdict: &Verdict) -> serde_json::Resu
         width: 100,
         unicode: true,
     };
-    let mut html = format!(
-        "<section aria-labelledby=\"setup-title\">\n<h2 id=\"setup-title\">Set-up</h2>\n\
-         <pre tabindex=\"0\">{}</pre>\n<dl>\n",
-        escape::text(&terminal::set_up(head, &style))
-    );
-    let end = match &record.end {
-        None => "the record breaks off: the run was killed".to_owned(),
-        Some(end) => {
-            let how = match end.reason {
-                EndReason::Completed => "completed",
-                EndReason::Interrupted => "interrupted",
-                EndReason::Failed => "failed",
-            };
-            let why = end.message.as_deref().map(|why| format!(": {why}"));
-            format!("{how} after {:.1} s{}", end.at_s, why.unwrap_or_default())
-        }
-    };
+    let set_up = escape::text(&terminal::set_up(head, &style));
+    let mut html = format!("<pre tabindex=\"0\">{set_up}</pre>\n<dl>\n");
+    let intervals = record.intervals.len();
     for (name, value) in [
         ("version", format!("trimbench {}", head.version)),
-        (
-            "started",
-            match head.started_unix_s > 0.0 {
-                true => words::utc(head.started_unix_s),
-                false => String::new(),
-            },
-        ),
+        ("started", started(head)),
         (
             "intervals",
-            format!("{} of {} ms", record.intervals.len(), head.interval_ms),
+            format!("{intervals} of {} ms", head.interval_ms),
         ),
         ("options", head.target.options.join(", ")),
-        ("end", end),
+        ("end", end(record)),
     ] {
-        if value.is_empty() {
-            continue;
+        if !value.is_empty() {
+            html += &format!("<dt>{name}</dt><dd>{}</dd>\n", escape::prose(&value));
         }
-        html += &format!("<dt>{name}</dt><dd>{}</dd>\n", escape::prose(&value));
     }
     html += "</dl>\n";
-    let told = record.events.iter().filter(|event| {
-        matches!(event.kind, EventKind::Warning | EventKind::Prepared) && event.detail.is_some()
-    });
-    let notes: Vec<String> = told
-        .map(|event| {
-            let detail = event.detail.as_deref().unwrap_or_default();
-            format!(
-                "<li>{:.1}&nbsp;s: {}</li>\n",
-                event.at_s,
-                escape::prose(detail)
-            )
-        })
-        .collect();
+    let notes: String = record.events.iter().filter_map(note).collect();
     if !notes.is_empty() {
-        html += &format!(
-            "<h3>Noted while it ran</h3>\n<ul>\n{}</ul>\n",
-            notes.concat()
-        );
+        html += &format!("<h3>Noted while it ran</h3>\n<ul>\n{notes}</ul>\n");
     }
-    for (title, text) in [
-        (
-            "Scenario, as it was run",
-            serde_json::to_string_pretty(&head.scenario)?,
-        ),
-        ("Devices", serde_json::to_string_pretty(&head.devices)?),
-        ("Verdict as JSON", serde_json::to_string_pretty(verdict)?),
-    ] {
-        html += &format!(
-            "<details><summary>{title}</summary>\n<pre tabindex=\"0\">{}</pre>\n</details>\n",
-            escape::text(&text)
-        );
-    }
-    Ok(html + "</section>\n")
+    html += &shell::json("Scenario, as it was run", &head.scenario)?;
+    html += &shell::json("Devices", &head.devices)?;
+    html += &shell::json("Verdict as JSON", verdict)?;
+    Ok(shell::section("setup", "Set-up", &html))
+}
+
+/// How it ended.
+fn end(record: &RunRecord) -> String {
+    let Some(end) = &record.end else {
+        return "the record breaks off: the run was killed".to_owned();
+    };
+    let how = match end.reason {
+        EndReason::Completed => "completed",
+        EndReason::Interrupted => "interrupted",
+        EndReason::Failed => "failed",
+    };
+    let why = end.message.as_deref().map(|why| format!(": {why}"));
+    format!("{how} after {:.1} s{}", end.at_s, why.unwrap_or_default())
+}
+
+fn note(event: &Event) -> Option<String> {
+    let is_note = matches!(event.kind, EventKind::Warning | EventKind::Prepared);
+    let detail = event.detail.as_deref().filter(|_| is_note)?;
+    let detail = escape::prose(detail);
+    Some(format!("<li>{:.1}&nbsp;s: {detail}</li>\n", event.at_s))
 }

@@ -1,11 +1,15 @@
 //! The frame of every page: its head, the tools above its charts, its data and scripts.
 
+use serde::Serialize;
+
 use super::escape;
 use crate::charts::{Chart, Curves, Spans};
 use crate::svg::{self, Medium};
 
 const CSS: &str = include_str!("../../assets/report.css");
 const SCRIPT: &str = include_str!("../../assets/report.js");
+
+const FOOTER: &str = "</main>\n<footer><p>Made by trimbench.</p></footer>\n";
 
 /// How to use the script.
 pub(crate) const HINT: &str = "<p class=\"note\">Point at a chart for its values. Drag to zoom, double-click to \
@@ -64,9 +68,60 @@ pub(crate) fn begin(title: &str) -> String {
 
 /// The end of `<main>` and of the page, with the script.
 pub(crate) fn end(html: String) -> String {
-    html + "</main>\n<footer><p>Made by trimbench.</p></footer>\n<script>\n"
-        + SCRIPT
-        + "</script>\n</body>\n</html>\n"
+    html + &format!("{FOOTER}<script>\n{SCRIPT}</script>\n</body>\n</html>\n")
+}
+
+/// Returns the end of a page without charts, so without a script.
+pub(crate) fn end_without_script(html: String) -> String {
+    html + FOOTER + "</body>\n</html>\n"
+}
+
+/// Returns the begin of a page of charts: a link to its timeline, what was found, and a heading.
+pub(crate) fn header(class: &str, found: &str, heading: &str, more: &str) -> String {
+    format!(
+        "<a class=\"skip\" href=\"#timeline\">To the timeline</a>\n<header>\n\
+         <p class=\"finding {class}\">{found}</p>\n<h1>{heading}</h1>\n{more}\
+         <button type=\"button\" id=\"theme\" hidden>Dark or light</button>\n</header>\n<main>\n"
+    )
+}
+
+/// Returns a section with its heading.
+pub(crate) fn section(id: &str, title: &str, body: &str) -> String {
+    format!(
+        "<section aria-labelledby=\"{id}-title\">\n<h2 id=\"{id}-title\">{title}</h2>\n{body}</section>\n"
+    )
+}
+
+/// Returns a paragraph of plain text.
+pub(crate) fn paragraph(class: &str, text: &str) -> String {
+    format!("<p class=\"{class}\">{}</p>\n", escape::prose(text))
+}
+
+/// Returns an item of a list, of plain text.
+pub(crate) fn item(class: &str, text: &str) -> String {
+    format!("<li class=\"{class}\">{}</li>\n", escape::prose(text))
+}
+
+/// Returns a text that is shown on demand.
+pub(crate) fn details(title: &str, text: &str) -> String {
+    let text = escape::text(text);
+    format!("<details><summary>{title}</summary>\n<pre tabindex=\"0\">{text}</pre>\n</details>\n")
+}
+
+/// Returns something as JSON that is shown on demand.
+///
+/// # Errors
+/// If it can't be written as JSON.
+pub(crate) fn json(title: &str, of: &impl Serialize) -> serde_json::Result<String> {
+    Ok(details(title, &serde_json::to_string_pretty(of)?))
+}
+
+/// Returns what can be wider than a phone.
+pub(crate) fn overflow(class: &str, title: &str, body: &str) -> String {
+    let title = escape::text(title);
+    format!(
+        "<div class=\"overflow{class}\" tabindex=\"0\" role=\"group\" aria-label=\"{title}\">\n{body}</div>\n"
+    )
 }
 
 /// A cell of a table as HTML, and its class.
@@ -107,11 +162,8 @@ pub(crate) fn table(of: &str, head: &[&str], rows: impl IntoIterator<Item = Vec<
 /// A table that can be wider than a phone, with the hint that it scrolls: the script shows it where
 /// it does.
 pub(crate) fn wide(class: &str, title: &str, table: &str) -> String {
-    format!(
-        "<p class=\"more\" hidden>Scroll the table sideways to see all of it. →</p>\n\
-         <div class=\"overflow {class}\" tabindex=\"0\" role=\"group\" aria-label=\"{}\">\n{table}</div>\n",
-        escape::text(title)
-    )
+    "<p class=\"more\" hidden>Scroll the table sideways to see all of it. →</p>\n".to_owned()
+        + &overflow(&format!(" {class}"), title, table)
 }
 
 /// Charts over time, with what their axes leave out.
@@ -120,10 +172,7 @@ pub(crate) fn charts(html: &mut String, charts: &[Chart], spans: &Spans) {
         let about = "Arrow keys move the cursor, Enter zooms in, Escape goes back.";
         *html += &svg::over_time(chart, spans, Medium::Page).figure(&chart.id, about);
         if let Some(cut) = chart.cut() {
-            *html += &format!(
-                "<p class=\"note cut\">The axis is {}.</p>\n",
-                escape::prose(&cut)
-            );
+            *html += &paragraph("note cut", &format!("The axis is {cut}."));
         }
     }
 }

@@ -28,17 +28,13 @@ pub(crate) fn class(tone: Tone) -> &'static str {
 
 /// A table for each actor.
 pub(super) fn before_during_after(verdict: &Verdict, record: &RunRecord) -> String {
-    let mut html = String::from(
-        "<section aria-labelledby=\"table-title\">\n\
-         <h2 id=\"table-title\">Before, while discarding, and after</h2>\n<div class=\"pair\">\n",
-    );
-    for seen in &verdict.foreground {
-        actor(&mut html, seen, record);
-    }
-    html + "</div>\n</section>\n"
+    let seen = verdict.foreground.iter();
+    let tables: String = seen.map(|seen| actor(seen, record)).collect();
+    let body = format!("<div class=\"pair\">\n{tables}</div>\n");
+    shell::section("table", "Before, while discarding, and after", &body)
 }
 
-fn actor(html: &mut String, seen: &Foreground, record: &RunRecord) {
+fn actor(seen: &Foreground, record: &RunRecord) -> String {
     let [before, beside, after] = figures::columns(seen);
     let caption = format!(
         ">\n<caption><b>{}</b>: {}</caption>",
@@ -57,12 +53,10 @@ fn actor(html: &mut String, seen: &Foreground, record: &RunRecord) {
             .map(|(text, class)| (escape::prose(text), class))
             .collect()
     });
-    *html += "<div class=\"actor\">\n";
-    *html += &shell::table(&caption, &["", before, beside, after], rows);
-    for note in figures::notes(seen) {
-        *html += &format!("<p class=\"note\">{}</p>\n", escape::prose(&note));
-    }
-    *html += "</div>\n";
+    let table = shell::table(&caption, &["", before, beside, after], rows);
+    let notes = figures::notes(seen).into_iter();
+    let notes: String = notes.map(|note| shell::paragraph("note", &note)).collect();
+    format!("<div class=\"actor\">\n{table}{notes}</div>\n")
 }
 
 /// Reasons and warnings: what to do next.
@@ -72,32 +66,23 @@ pub(super) fn advice(verdict: &Verdict, record: &RunRecord) -> String {
     }
     let mut html = String::from("<ul class=\"advice\" aria-label=\"What to know and to do\">\n");
     for &reason in &verdict.reasons {
-        html += &format!(
-            "<li class=\"{}\">{}</li>\n",
-            class(words::reason_tone(reason)),
-            escape::prose(&words::advice(reason, verdict, record))
-        );
+        let tone = class(words::reason_tone(reason));
+        html += &shell::item(tone, &words::advice(reason, verdict, record));
     }
     for warning in &verdict.warnings {
-        html += &format!("<li class=\"warn\">{}</li>\n", escape::prose(warning));
+        html += &shell::item("warn", warning);
     }
     html + "</ul>\n"
 }
 
 /// The figures that the verdict rests on.
 pub(super) fn figures(verdict: &Verdict) -> String {
-    let mut html = String::from(
-        "<section aria-labelledby=\"facts-title\">\n<h2 id=\"facts-title\">Figures</h2>\n<dl>\n",
-    );
-    for fact in facts::all(verdict) {
-        html += &format!(
-            "<dt>{}</dt><dd class=\"{}\">{}</dd>\n",
-            fact.label,
-            class(fact.tone),
-            escape::prose(&fact.text)
-        );
-    }
-    html + "</dl>\n</section>\n"
+    let facts = facts::all(verdict).into_iter().map(|fact| {
+        let (label, class, text) = (fact.label, class(fact.tone), escape::prose(&fact.text));
+        format!("<dt>{label}</dt><dd class=\"{class}\">{text}</dd>\n")
+    });
+    let body = format!("<dl>\n{}</dl>\n", facts.collect::<String>());
+    shell::section("facts", "Figures", &body)
 }
 
 /// An actor, a phase, and a wait of that actor in it.
@@ -124,12 +109,13 @@ pub(super) fn waits(verdict: &Verdict) -> String {
     if deletion.is_empty() {
         return String::new();
     }
-    format!(
-        "<section aria-labelledby=\"waits-title\">\n<h2 id=\"waits-title\">Who waited in what</h2>\n\
-         <p class=\"note\">The time of each actor&#39;s threads, added up.</p>\n{}\
-         <details><summary>Waits in other phases</summary>\n{}</details>\n</section>\n",
-        waits_table(&deletion),
-        waits_table(&others)
+    let about = shell::paragraph("note", "The time of each actor's threads, added up.");
+    let (deletion, others) = (waits_table(&deletion), waits_table(&others));
+    let others = format!("<details><summary>Waits in other phases</summary>\n{others}</details>\n");
+    shell::section(
+        "waits",
+        "Who waited in what",
+        &(about + &deletion + &others),
     )
 }
 

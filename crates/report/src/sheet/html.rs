@@ -2,64 +2,52 @@
 
 use super::{Sheet, Table, svg};
 use crate::html::escape;
-use crate::html::shell::{self, cell};
+use crate::html::shell::{self, cell, paragraph};
 use crate::svg::shapes::within_a_page;
 
 /// The page; `json` is the same content for programs, shown folded.
 pub fn html(of: &Sheet, json: &str) -> String {
+    let title = escape::text(&of.title);
+    let about: String = of
+        .about
+        .iter()
+        .map(|line| paragraph("summary", line))
+        .collect();
     let mut html = shell::begin(&of.title);
     html += &format!(
-        "<header>\n<p class=\"finding plain\">SUITE</p>\n<h1>{}</h1>\n",
-        escape::text(&of.title)
+        "<header>\n<p class=\"finding plain\">SUITE</p>\n<h1>{title}</h1>\n{about}</header>\n<main>\n"
     );
-    for line in &of.about {
-        html += &format!("<p class=\"summary\">{}</p>\n", escape::prose(line));
-    }
-    html += "</header>\n<main>\n";
     if !of.notes.is_empty() {
-        html += "<ul class=\"advice\" aria-label=\"What follows\">\n";
-        for note in &of.notes {
-            html += &format!("<li class=\"info\">{}</li>\n", escape::prose(note));
-        }
-        html += "</ul>\n";
+        let notes: String = of
+            .notes
+            .iter()
+            .map(|note| shell::item("info", note))
+            .collect();
+        html += &format!("<ul class=\"advice\" aria-label=\"What follows\">\n{notes}</ul>\n");
     }
     if !of.panels.is_empty() {
-        html += "<section aria-labelledby=\"charts-title\">\n\
-                 <h2 id=\"charts-title\">Side by side</h2>\n\
-                 <p class=\"note\">Bars are medians; a line goes from the least to the most. Each \
-                 chart has its own scale.</p>\n\
-                 <div class=\"overflow charts\" tabindex=\"0\" role=\"group\" \
-                 aria-label=\"Small charts\">\n";
-        html += within_a_page(&svg(of));
-        html += "</div>\n</section>\n";
+        let note = "Bars are medians; a line goes from the least to the most. Each chart has its own scale.";
+        let charts = shell::overflow(" charts", "Small charts", &within_a_page(&svg(of)));
+        let body = paragraph("note", note) + &charts;
+        html += &shell::section("charts", "Side by side", &body);
     }
     for (i, one) in of.tables.iter().enumerate() {
         html += &table(one, i);
     }
-    html += &format!(
-        "<details><summary>Figures as JSON</summary>\n<pre tabindex=\"0\">{}</pre>\n</details>\n",
-        escape::text(json)
-    );
-    html + "</main>\n<footer><p>Made by trimbench.</p></footer>\n</body>\n</html>\n"
+    html += &shell::details("Figures as JSON", json);
+    shell::end_without_script(html)
 }
 
 fn table(of: &Table, number: usize) -> String {
-    let title = escape::text(&of.title);
-    let mut html = format!(
-        "<section aria-labelledby=\"table-{number}\">\n<h2 id=\"table-{number}\">{title}</h2>\n"
-    );
-    if !of.note.is_empty() {
-        html += &format!("<p class=\"note\">{}</p>\n", escape::prose(&of.note));
-    }
+    let note = match of.note.as_str() {
+        "" => String::new(),
+        note => paragraph("note", note),
+    };
     let head: Vec<&str> = of.columns.iter().map(String::as_str).collect();
-    let rows = of
-        .rows
-        .iter()
-        .map(|row| row.iter().map(|text| cell(text)).collect());
-    let table = shell::table(">", &head, rows);
-    html + &format!(
-        "<div class=\"overflow\" tabindex=\"0\" role=\"group\" aria-label=\"{title}\">\n{table}</div>\n</section>\n"
-    )
+    let cells = |row: &Vec<String>| row.iter().map(|text| cell(text)).collect();
+    let table = shell::table(">", &head, of.rows.iter().map(cells));
+    let body = note + &shell::overflow("", &of.title, &table);
+    shell::section(&format!("table-{number}"), &escape::text(&of.title), &body)
 }
 
 #[cfg(test)]

@@ -102,10 +102,8 @@ impl Frame {
     /// Where values are among the lines.
     pub(super) fn at(&self, x: f64, y: f64) -> [i64; 2] {
         let place = |share: f64, long: f64| (share * long).round().clamp(-1e8, 1e8) as i64;
-        [
-            place(self.x.share(x), self.wide),
-            place(1.0 - self.y.share(y), self.tall),
-        ]
+        let (x, y) = (self.x.share(x), 1.0 - self.y.share(y));
+        [place(x, self.wide), place(y, self.tall)]
     }
 
     /// Where values are in a file's plot, in px.
@@ -277,11 +275,9 @@ impl Frame {
 
     /// A key of colours.
     pub(super) fn key(&mut self, colours: &[&str], name: &str) {
-        let rects = colours.iter().enumerate().map(|(i, colour)| {
-            format!(
-                "<rect x=\"{}\" width=\"14\" height=\"10\" fill=\"{colour}\"/>",
-                14 * i
-            )
+        let rects = (0..).step_by(14).zip(colours);
+        let rects = rects.map(|(x, colour)| {
+            format!("<rect x=\"{x}\" width=\"14\" height=\"10\" fill=\"{colour}\"/>")
         });
         let wide = 14.0 * colours.len() as f64;
         self.legend.push((rects.collect(), wide, name.to_owned()));
@@ -289,11 +285,10 @@ impl Frame {
 
     /// The y axis with its grid.
     pub(super) fn y_axis(&mut self, unit: Unit) {
-        let values = if self.y.log {
-            ticks::logarithmic(self.y.low, self.y.high)
-        } else {
-            let about = if self.px < 200.0 { 3 } else { 5 };
-            ticks::linear(self.y.low, self.y.high, about, unit == Unit::Bytes)
+        let about = if self.px < 200.0 { 3 } else { 5 };
+        let values = match self.y.log {
+            true => ticks::logarithmic(self.y.low, self.y.high),
+            false => ticks::linear(self.y.low, self.y.high, about, unit == Unit::Bytes),
         };
         self.units[1] = unit.name();
         let marks = values.into_iter();
@@ -387,43 +382,27 @@ impl Frame {
 
     /// The chart as a figure of a page; a screen reader reads its label.
     pub(crate) fn figure(self, id: &str, about: &str) -> String {
-        let legend: String = self
-            .legend
-            .iter()
-            .map(|(sample, wide, name)| {
-                format!(
-                    "<li><svg width=\"{wide}\" height=\"10\">{sample}</svg>{}</li>",
-                    escape::prose(name)
-                )
-            })
-            .collect();
+        let entry = |(sample, wide, name): &(String, f64, String)| {
+            let name = escape::prose(name);
+            format!("<li><svg width=\"{wide}\" height=\"10\">{sample}</svg>{name}</li>")
+        };
+        let legend: String = self.legend.iter().map(entry).collect();
         let (title, about) = (escape::prose(&self.title), escape::prose(about));
         let [x, y] = self.units;
-        let lanes = if self.lanes.is_empty() {
-            0.0
-        } else {
-            self.lanes_px()
+        let padding = match self.lanes.is_empty() {
+            true => String::new(),
+            false => format!(" style=\"padding-top:{}px\"", 20.0 + self.lanes_px()),
         };
+        let log = if self.y.log { " data-log=\"\"" } else { "" };
+        let (px, wide, tall, inner) = (self.px, self.wide, self.tall, self.inner());
+        let [[left, right], [low, high]] = [self.x, self.y].map(|axis| [axis.low, axis.high]);
         format!(
             "<figure id=\"{id}\">\n<figcaption>{title}<ul class=\"legend\">{legend}</ul></figcaption>\n\
              <div class=\"plot\" tabindex=\"0\" role=\"group\" aria-roledescription=\"chart\" \
-             aria-label=\"{title}. {about}\"{}>\n\
-             <svg aria-hidden=\"true\" width=\"100%\" height=\"{}\" data-x=\"{} {} {} {x}\" \
-             data-y=\"{} {} {} {y}\"{}>\n{}<line class=\"cursor\" y2=\"100%\" visibility=\"hidden\"/></svg></div>\n\
-             <p class=\"readout\" aria-live=\"polite\"></p>\n</figure>\n",
-            match lanes > 0.0 {
-                true => format!(" style=\"padding-top:{}px\"", 20.0 + lanes),
-                false => String::new(),
-            },
-            self.px,
-            self.x.low,
-            self.x.high,
-            self.wide,
-            self.y.low,
-            self.y.high,
-            self.tall,
-            if self.y.log { " data-log=\"\"" } else { "" },
-            self.inner()
+             aria-label=\"{title}. {about}\"{padding}>\n\
+             <svg aria-hidden=\"true\" width=\"100%\" height=\"{px}\" data-x=\"{left} {right} {wide} {x}\" \
+             data-y=\"{low} {high} {tall} {y}\"{log}>\n{inner}<line class=\"cursor\" y2=\"100%\" visibility=\"hidden\"/></svg></div>\n\
+             <p class=\"readout\" aria-live=\"polite\"></p>\n</figure>\n"
         )
     }
 }

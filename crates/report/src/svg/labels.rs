@@ -18,7 +18,7 @@ pub(super) type Box = [f64; 4];
 /// Where there are marks and names already.
 pub(super) struct Labels {
     within: Box,
-    taken: Vec<Box>,
+    occupied: Vec<Box>,
     radius: f64,
 }
 
@@ -31,11 +31,11 @@ pub(super) struct Label {
 }
 
 impl Labels {
-    /// None yet, beside marks of a radius; `taken`: where no name may lie.
-    pub(super) fn beside(within: Box, taken: Vec<Box>, radius: f64) -> Labels {
+    /// None yet, beside marks of a radius; `occupied`: where no name may lie.
+    pub(super) fn beside(within: Box, occupied: Vec<Box>, radius: f64) -> Labels {
         Labels {
             within,
-            taken,
+            occupied,
             radius,
         }
     }
@@ -58,10 +58,10 @@ impl Labels {
         let free = |(at, _): &(Box, bool)| {
             let [left, top, right, bottom] = self.within;
             let inside = at[0] >= left && at[1] >= top && at[2] <= right && at[3] <= bottom;
-            inside && !self.taken.iter().any(|taken| overlap(taken, at))
+            inside && !self.occupied.iter().any(|occupied| overlap(occupied, at))
         };
         let (at, right) = places.find(free).unwrap_or(beside(0, true));
-        self.taken.push(at);
+        self.occupied.push(at);
         Label {
             name: name.to_owned(),
             at,
@@ -108,10 +108,10 @@ mod tests {
     #[test]
     fn no_name_lies_on_another_or_on_a_mark() {
         let marks: Vec<[f64; 2]> = (0..9).map(|i| [700.0 + f64::from(i), 280.0]).collect();
-        let taken = marks
+        let occupied = marks
             .iter()
             .map(|&[x, y]| [x - 5.0, y - 5.0, x + 5.0, y + 5.0]);
-        let mut labels = Labels::beside(PLOT, taken.collect(), 5.0);
+        let mut labels = Labels::beside(PLOT, occupied.collect(), 5.0);
         let put: Vec<Label> = marks
             .iter()
             .map(|&mark| labels.put(mark, "online discard, at most 128 MiB"))

@@ -32,11 +32,8 @@ pub(crate) fn over_time(chart: &Chart, spans: &Spans, medium: Medium) -> Frame {
     // A page says it below the chart.
     let cut = chart.cut().filter(|_| medium == Medium::File);
     let cut = cut.map_or(String::new(), |cut| format!(" ({cut})"));
-    let px = if chart.log || chart.id == "rate-0" {
-        200.0
-    } else {
-        140.0
-    };
+    let is_tall = chart.log || chart.id == "rate-0";
+    let px = if is_tall { 200.0 } else { 140.0 };
     let mut frame = Frame::new(medium, &format!("{}{cut}", chart.title), time(spans), y, px);
     frame.exact_to(spans.step_s);
     phases(&mut frame, spans);
@@ -123,10 +120,10 @@ fn cells(heat: &Heat, frame: &Frame) -> Vec<(i64, usize, String)> {
             let [right, top] = frame.at(column.to, edge(end));
             let width = (right - left).max(1);
             let line = format!("M{} {bottom}V{top}", left + width / 2);
-            match paths
+            let mut same = paths
                 .iter_mut()
-                .find(|one| (one.0, one.1) == (width, shade_of))
-            {
+                .filter(|one| (one.0, one.1) == (width, shade_of));
+            match same.next() {
                 Some((.., path)) => *path += &line,
                 None => paths.push((width, shade_of, line)),
             }
@@ -138,26 +135,15 @@ fn cells(heat: &Heat, frame: &Frame) -> Vec<(i64, usize, String)> {
 /// Percentile curves before, during and after.
 pub(crate) fn curves(curves: &Curves, medium: Medium) -> Frame {
     let all = || curves.curves.iter().flat_map(|curve| &curve.us).copied();
-    let told = |i: &usize| curves.curves.iter().any(|curve| curve.us[*i].is_finite());
-    let last = (0..curves.x.len()).rev().find(told);
+    let known = |i: &usize| curves.curves.iter().any(|curve| curve.us[*i].is_finite());
+    let last = (0..curves.x.len()).rev().find(known);
     let x = Axis::between(0.0, last.map_or(1.0, |i| curves.x[i]).max(1.0));
     let title = format!("Latency of {} by percentile", curves.name);
     let mut frame = Frame::new(medium, &title, x, Axis::log_around(all()), 200.0);
     frame.y_axis(Unit::Us);
-    let names = [
-        "0 %",
-        "90 %",
-        "99 %",
-        "99.9 %",
-        "99.99 %",
-        "99.999 %",
-        "99.9999 %",
-    ];
-    let marks: Vec<(f64, String)> = (0..)
-        .zip(names)
-        .map(|(nines, name)| (f64::from(nines), name.to_owned()))
-        .take_while(|&(nines, _)| nines <= x.high)
-        .collect();
+    let names = "0 %|90 %|99 %|99.9 %|99.99 %|99.999 %|99.9999 %".split('|');
+    let marks = (0..).map(f64::from).zip(names.map(str::to_owned));
+    let marks: Vec<(f64, String)> = marks.take_while(|&(nines, _)| nines <= x.high).collect();
     frame.x_axis("nines", &marks);
     for curve in &curves.curves {
         let stroke = Stroke::nth(curve.style, 2.0);
@@ -181,7 +167,7 @@ pub(crate) fn cost(cost: &Cost, drives: &str, medium: Medium) -> Frame {
     });
     let title = format!("Wait of discards by their size: {drives}");
     let mut frame = Frame::new(medium, &title, x, y, 220.0);
-    if let Some(beyond) = cost.told_beyond().filter(|_| medium == Medium::File) {
+    if let Some(beyond) = cost.beyond_in_words().filter(|_| medium == Medium::File) {
         frame.captions(&beyond, "");
     }
     frame.y_axis(Unit::Us);

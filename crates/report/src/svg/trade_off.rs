@@ -81,8 +81,8 @@ pub fn trade_off(of: &TradeOff) -> String {
     let [left, top, right, bottom] = frame.plot();
     let [_, y] = frame.px(x.low, goal);
     let line = [left, y - 1.0, right, y + 1.0];
-    let taken = drawn.iter().flat_map(Drawn::boxes).chain([line]).collect();
-    let mut labels = Labels::beside([left, top, right, bottom], taken, MARK);
+    let occupied = drawn.iter().flat_map(Drawn::boxes).chain([line]).collect();
+    let mut labels = Labels::beside([left, top, right, bottom], occupied, MARK);
     for drawn in &drawn {
         let label = labels.put(drawn.at(), &drawn.way.name);
         frame.over(&label.svg(drawn.at(), drawn.colour()));
@@ -169,7 +169,7 @@ impl Drawn<'_> {
              <path fill=\"none\" stroke-dasharray=\"1 3\" d=\"M{x:.1} {y:.1}V{worst:.1}\"/>\
              <path fill=\"none\" d=\"M{:.1} {worst:.1}h{:.1}M{:.1} {y:.1}H{:.1}M{x:.1} {:.1}V{:.1}\"/>\
              <circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{MARK}\" fill=\"{fill}\" stroke-width=\"1.5\"/></g>",
-            text(&told(self.way)),
+            text(&tooltip(self.way)),
             x - MARK,
             2.0 * MARK,
             self.x[0],
@@ -181,7 +181,7 @@ impl Drawn<'_> {
 }
 
 /// The text of a mark under the pointer.
-fn told(way: &Way) -> String {
+fn tooltip(way: &Way) -> String {
     format!(
         "{}: {} of others' throughput for {}, {} in the worst 100 ms",
         way.name,

@@ -43,10 +43,8 @@ pub fn comparison(comparison: &Comparison, style: &Style) -> String {
 fn groups(page: &mut Page, comparison: &Comparison) {
     for (i, group) in comparison.groups.iter().enumerate() {
         let role = if i == 0 { " – the reference" } else { "" };
-        page.line(&[
-            ink(Ink::Bold, words::group(&group.name, group.runs.len())),
-            ink(Ink::Dim, role),
-        ]);
+        let name = words::group(&group.name, group.runs.len());
+        page.line(&[ink(Ink::Bold, name), ink(Ink::Dim, role)]);
         for run in &group.runs {
             let (tone, heading) = finding(run.verdict);
             let mut text = vec![ink(Ink::bold(tone), heading)];
@@ -68,20 +66,14 @@ fn rows(page: &mut Page, comparison: &Comparison, rows: &[&Compared]) {
     let wide = room >= VALUE;
     let value = longest.unwrap_or(0).min(room).max(VALUE);
     for (i, name) in names.iter().enumerate().skip(1) {
-        let header = [
-            left("", 2 + NAME),
-            format!(" {}", right(names[0], value - 1)),
-            format!(" {}", right(name, value - 1)),
-        ];
-        let mut line = vec![ink(Ink::Dim, header.concat())];
+        let [before, after] = [names[0], name].map(|name| right(name, value - 1));
+        let header = format!("{} {before} {after}", left("", 2 + NAME));
+        let mut line = vec![ink(Ink::Dim, header)];
         if wide {
             line.push(ink(Ink::Dim, "  change"));
         }
         page.line(&line);
-        let (same, differing): (Vec<&Compared>, Vec<&Compared>) = rows
-            .iter()
-            .copied()
-            .partition(|row| words::is_same(row, i..i + 1));
+        let (same, differing) = words::same_and_others(rows, i..i + 1);
         for row in differing {
             let change = &row.changes[i - 1];
             if several && row.sides[i].value.is_none() && row.sides[0].value.is_none() {
@@ -99,14 +91,12 @@ fn rows(page: &mut Page, comparison: &Comparison, rows: &[&Compared]) {
 
 /// `beside`: how wide values are, where the change has room beside them.
 fn row(page: &mut Page, row: &Compared, i: usize, change: &Change, beside: Option<usize>) {
-    let name = format!("  {}", left(words::label(row.figure), NAME));
+    let name = format!("  {}", left(row.figure.label(), NAME));
     let wide = beside.unwrap_or(VALUE);
     let sides = words::sides(row);
     let value = |i: usize| right(&sides[i], wide);
-    let text = ink(
-        Ink::of(words::tone(row, change)),
-        words::change(row, change),
-    );
+    let tone = Ink::of(words::tone(row, change));
+    let text = ink(tone, words::change(row, change));
     let mut line = vec![ink(Ink::Dim, name), plain(value(0)), plain(value(i))];
     if beside.is_some() {
         line.extend([plain("  "), text]);

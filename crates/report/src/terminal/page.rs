@@ -115,11 +115,10 @@ impl Page {
         for span in spans {
             let wide = columns(&span.text);
             let last = cut_needed && wide >= room;
-            let text = if last {
+            let text = match last {
                 // One column more than there is makes `cut` mark the place.
-                cut(&format!("{} ", span.text), room)
-            } else {
-                span.text.clone()
+                true => cut(&format!("{} ", span.text), room),
+                false => span.text.clone(),
             };
             room -= columns(&text);
             self.paint(&mut line, span.ink, &text);
@@ -166,12 +165,8 @@ impl Page {
                     used = indent;
                     word.text = tail;
                 }
-                let space = !fresh && word.spaced;
-                let text = if space {
-                    format!(" {}", word.text)
-                } else {
-                    word.text
-                };
+                let space = if !fresh && word.spaced { " " } else { "" };
+                let text = format!("{space}{}", word.text);
                 used += columns(&text);
                 line.push(ink(span.ink, text));
                 fresh = false;
@@ -189,12 +184,9 @@ impl Page {
         let start = out.len();
         for c in text.chars() {
             let c = if is_harmless(c) { c } else { '\u{fffd}' };
-            if self.style.unicode || c.is_ascii() {
-                out.push(c);
-            } else {
-                for _ in 0..wide(c) {
-                    out.push(ascii(c));
-                }
+            match self.style.unicode || c.is_ascii() {
+                true => out.push(c),
+                false => out.extend(std::iter::repeat_n(ascii(c), wide(c))),
             }
         }
         let code = ink.code();

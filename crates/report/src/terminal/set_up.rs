@@ -1,5 +1,6 @@
 //! The set-up before a run: the place, its devices, and whether TRIM gets through.
 
+use ::record::units::{bytes, counted};
 use ::record::{DeviceInfo, DeviceKind, Head, Target};
 
 use super::Style;
@@ -22,14 +23,9 @@ pub fn set_up(head: &Head, style: &Style) -> String {
     space(&mut page, &head.target);
     for (i, actor) in head.actors.iter().enumerate() {
         let title = if i == 0 { "foreground" } else { "" };
-        page.labelled(
-            label(title),
-            LABEL,
-            &[
-                ink(Ink::Bold, actor.name.as_str()),
-                plain(format!(": {}", words::actor(actor))),
-            ],
-        );
+        let name = ink(Ink::Bold, actor.name.as_str());
+        let work = plain(format!(": {}", words::actor(actor)));
+        page.labelled(label(title), LABEL, &[name, work]);
     }
     host(&mut page, head);
     devices(&mut page, &head.devices);
@@ -44,11 +40,8 @@ fn place(page: &mut Page, target: &Target) {
     if target.path.is_empty() {
         return;
     }
-    page.labelled(
-        label("path"),
-        LABEL,
-        &[ink(Ink::Bold, target.path.as_str())],
-    );
+    let path = ink(Ink::Bold, target.path.as_str());
+    page.labelled(label("path"), LABEL, &[path]);
     if target.fs.is_none() && target.mount.is_none() {
         if target.size_bytes > 0 {
             page.labelled(label("kind"), LABEL, &[plain("raw device")]);
@@ -73,9 +66,9 @@ fn space(page: &mut Page, target: &Target) {
     if target.size_bytes == 0 {
         return;
     }
-    let size = record::units::bytes(target.size_bytes);
+    let size = bytes(target.size_bytes);
     let text = match target.available_bytes {
-        Some(available) => format!("{} of {size} available", record::units::bytes(available)),
+        Some(available) => format!("{} of {size} available", bytes(available)),
         None => size,
     };
     page.labelled(label("space"), LABEL, &[plain(text)]);
@@ -83,107 +76,81 @@ fn space(page: &mut Page, target: &Target) {
 
 fn host(page: &mut Page, head: &Head) {
     let host = &head.host;
-    let plural = if host.cpus == 1 { "" } else { "s" };
     if host.name.is_empty() && host.kernel.is_empty() {
         return;
     }
     let mut text = format!("{}, Linux {}", host.name, host.kernel);
     if host.cpus > 0 {
-        text += &format!(", {} processor{plural}", host.cpus);
+        text += &format!(", {}", counted(host.cpus.into(), "processor"));
     }
     if host.memory_bytes > 0 {
-        text += &format!(", {}", record::units::bytes(host.memory_bytes));
+        text += &format!(", {}", bytes(host.memory_bytes));
     }
     page.labelled(label("machine"), LABEL, &[plain(text)]);
 }
 
-/// A device in its place in the tree.
-struct Node<'a> {
-    device: &'a DeviceInfo,
-    /// The lines drawn before its name.
-    branch: String,
-    /// The lines drawn before those under it.
-    trunk: String,
-    /// Whether it has been drawn before: both halves of a RAID can be on one drive.
-    again: bool,
-}
-
-/// The devices as a tree, the target's own at its root. A device that no root leads to is a
-/// root of its own.
-fn tree(devices: &[DeviceInfo]) -> Vec<Node<'_>> {
-    let mut nodes: Vec<Node<'_>> = Vec::new();
+/// Draws devices as a tree, the target's own at its root. A device that no root leads to is a root of
+/// its own.
+fn devices(page: &mut Page, devices: &[DeviceInfo]) {
+    let mut tree = Tree {
+        devices,
+        drawn: Vec::new(),
+    };
     let roots = devices.iter().filter(|device| device.level == 0);
     for device in roots.chain(devices) {
-        if !nodes.iter().any(|node| node.device.name == device.name) {
-            grow(&mut nodes, devices, device, "", "");
+        if !tree.drawn.contains(&device.name.as_str()) {
+            tree.grow(page, device, "", "");
         }
     }
-    nodes
-}
-
-fn grow<'a>(
-    nodes: &mut Vec<Node<'a>>,
-    devices: &'a [DeviceInfo],
-    device: &'a DeviceInfo,
-    branch: &str,
-    trunk: &str,
-) {
-    let again = nodes.iter().any(|node| node.device.name == device.name);
-    nodes.push(Node {
-        device,
-        branch: branch.to_owned(),
-        trunk: trunk.to_owned(),
-        again,
-    });
-    // A name that leads back to itself ends here, too.
-    if again {
-        return;
-    }
-    let below: Vec<&DeviceInfo> = device
-        .below
-        .iter()
-        .filter_map(|name| devices.iter().find(|other| other.name == *name))
-        .collect();
-    for (n, child) in below.iter().enumerate() {
-        let (fork, stem) = if n + 1 == below.len() {
-            ("└─ ", "   ")
-        } else {
-            ("├─ ", "│  ")
-        };
-        let (branch, stem) = (format!("{trunk}{fork}"), format!("{trunk}{stem}"));
-        grow(nodes, devices, child, &branch, &stem);
-    }
-}
-
-fn devices(page: &mut Page, devices: &[DeviceInfo]) {
-    let nodes = tree(devices);
-    for (n, node) in nodes.iter().enumerate() {
-        let title = left(if n == 0 { "devices" } else { "" }, LABEL);
-        let name = ink(Ink::Bold, node.device.name.as_str());
-        let what = if node.again {
-            ink(Ink::Dim, " (see above)")
-        } else {
-            plain(format!(" {}", what(node.device)))
-        };
-        draw(page, &title, &node.branch, &[name, what]);
-        // A partition has the limits of its drive, which come next.
-        let children = !node.device.below.is_empty();
-        let told_below = node.device.kind == DeviceKind::Partition && children;
-        // Without a size nothing is known of it but its name.
-        if !node.again && !told_below && node.device.size_bytes > 0 {
-            let stem = if children { "│  " } else { "" };
-            let (hue, limits) = limits(node.device);
-            let title = " ".repeat(LABEL);
-            draw(
-                page,
-                &title,
-                &format!("{}{stem}", node.trunk),
-                &[ink(hue, limits)],
-            );
-        }
-    }
-    if nodes.is_empty() {
+    if tree.drawn.is_empty() {
         page.labelled(label("devices"), LABEL, &[plain("none known")]);
+    }
+}
+
+struct Tree<'a> {
+    devices: &'a [DeviceInfo],
+    drawn: Vec<&'a str>,
+}
+
+impl<'a> Tree<'a> {
+    /// Draws a device and those below it. `branch` is drawn before its name, `trunk` before those
+    /// below. Both halves of a RAID can be on one drive; its second place points to the first.
+    fn grow(&mut self, page: &mut Page, device: &'a DeviceInfo, branch: &str, trunk: &str) {
+        let title = match self.drawn.is_empty() {
+            true => "devices",
+            false => "",
+        };
+        let again = self.drawn.contains(&device.name.as_str());
+        let what = match again {
+            true => ink(Ink::Dim, " (see above)"),
+            false => plain(format!(" {}", what(device))),
+        };
+        let name = ink(Ink::Bold, device.name.as_str());
+        draw(page, &left(title, LABEL), branch, &[name, what]);
+        // A name that leads back to itself ends here, too.
+        if again {
+            return;
+        }
+        self.drawn.push(&device.name);
+        // A partition's limits are its drive's.
+        let shown_below = device.kind == DeviceKind::Partition && !device.below.is_empty();
+        if !shown_below && device.size_bytes > 0 {
+            let stem = if device.below.is_empty() { "" } else { "│  " };
+            let (hue, limits) = limits(device);
+            let branch = format!("{trunk}{stem}");
+            draw(page, &" ".repeat(LABEL), &branch, &[ink(hue, limits)]);
+        }
+        let devices = self.devices;
+        let named = |name: &String| devices.iter().find(|other| other.name == *name);
+        let below: Vec<&DeviceInfo> = device.below.iter().filter_map(named).collect();
+        for (n, child) in below.iter().enumerate() {
+            let (fork, stem) = match n + 1 == below.len() {
+                true => ("└─ ", "   "),
+                false => ("├─ ", "│  "),
+            };
+            let (branch, stem) = (format!("{trunk}{fork}"), format!("{trunk}{stem}"));
+            self.grow(page, child, &branch, &stem);
+        }
     }
 }
 
@@ -196,9 +163,7 @@ fn draw(page: &mut Page, title: &str, branch: &str, text: &[Span]) {
 
 fn what(device: &DeviceInfo) -> String {
     // Virtual disks say that they rotate, whatever is below them.
-    let is_virtual = ["vd", "xvd"]
-        .iter()
-        .any(|start| device.name.starts_with(start));
+    let is_virtual = device.name.starts_with("vd") || device.name.starts_with("xvd");
     let kind = match (device.kind, device.rotational) {
         (DeviceKind::Disk, _) if is_virtual => "virtual disk",
         (DeviceKind::Disk, Some(true)) => "hard disk",
@@ -211,7 +176,7 @@ fn what(device: &DeviceInfo) -> String {
     };
     let mut text = kind.to_owned();
     if device.size_bytes > 0 {
-        text += &format!(", {}", record::units::bytes(device.size_bytes));
+        text += &format!(", {}", bytes(device.size_bytes));
     }
     if let Some(model) = &device.model {
         text += &format!(", {}", model.trim());
@@ -231,27 +196,16 @@ fn limits(device: &DeviceInfo) -> (Ink, String) {
         return (Ink::Yellow, "takes no discards".to_owned());
     }
     if limits.max_bytes == 0 {
-        return (
-            Ink::Yellow,
-            format!(
-                "discards switched off (discard_max_bytes is 0; the device takes up to {})",
-                record::units::bytes(limits.max_hw_bytes)
-            ),
-        );
+        let most = bytes(limits.max_hw_bytes);
+        let why = format!("discard_max_bytes is 0; the device takes up to {most}");
+        return (Ink::Yellow, format!("discards switched off ({why})"));
     }
-    let hardware = if limits.max_hw_bytes == limits.max_bytes {
-        String::new()
-    } else {
-        format!(" (hardware {})", record::units::bytes(limits.max_hw_bytes))
+    let hardware = match limits.max_hw_bytes == limits.max_bytes {
+        true => String::new(),
+        false => format!(" (hardware {})", bytes(limits.max_hw_bytes)),
     };
-    let plural = if limits.max_segments == 1 { "" } else { "s" };
-    (
-        Ink::Dim,
-        format!(
-            "discards up to {}{hardware} in {} segment{plural}, granularity {}",
-            record::units::bytes(limits.max_bytes),
-            limits.max_segments,
-            record::units::bytes(limits.granularity_bytes)
-        ),
-    )
+    let segments = counted(limits.max_segments.into(), "segment");
+    let (most, granularity) = (bytes(limits.max_bytes), bytes(limits.granularity_bytes));
+    let text = format!("discards up to {most}{hardware} in {segments}, granularity {granularity}");
+    (Ink::Dim, text)
 }

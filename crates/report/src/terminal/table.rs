@@ -33,7 +33,7 @@ pub(super) fn actor(page: &mut Page, seen: &Foreground, record: &RunRecord) {
 fn side_by_side(page: &mut Page, seen: &Foreground, services: &[Figures; 3]) {
     header(page, &columns(seen), &[2 * CELL; 3]);
     header(page, &["response", "service"].repeat(3), &[CELL; 6]);
-    for row in Row::told(seen) {
+    for row in Row::known(seen) {
         let hue = Ink::of(row.tone(seen));
         let inks = [Ink::Plain, Ink::Dim, hue, Ink::Dim, Ink::Plain, Ink::Dim];
         let pairs = figures::compared(seen).into_iter().zip(services);

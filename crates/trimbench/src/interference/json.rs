@@ -3,10 +3,7 @@
 
 use std::time::Duration;
 
-use pace::{
-    CanaryWaits, Discarded, GoalResult, Kept, LateReads, Limit, Measured, Policy, ReaderLoss,
-    Witness, Worst,
-};
+use pace::{CanaryWaits, GoalResult, Limit, Policy, ReaderLoss};
 use reclaim::throttle::{Decision, Decisions, Summary};
 use serde_json::{Value, json};
 
@@ -49,8 +46,8 @@ pub(crate) fn measured(summary: &Summary, given: &GoalArgs) -> Value {
         "discards": summary.counted.then_some(summary.discards),
         "discarded_again_bytes": summary.discarded_twice,
         "written_off_bytes": summary.written_off,
-        "our_discards": counted.map(|observed| discarded(observed.own)),
-        "others_discards": counted.map(|observed| discarded(observed.others)),
+        "our_discards": counted.map(|observed| observed.own),
+        "others_discards": counted.map(|observed| observed.others),
         "charged_s": summary.charged.map(seconds),
         "readers": observed.and_then(|observed| observed.readers).map(|r| readers(&r)),
         "flushers": observed.and_then(|observed| observed.flushers).map(|r| readers(&r)),
@@ -65,19 +62,11 @@ fn seconds(span: Duration) -> f64 {
     span.as_secs_f64()
 }
 
-fn discarded(of: Discarded) -> Value {
-    json!({"bytes": of.bytes, "seconds": of.seconds})
-}
-
-fn interval(of: Measured) -> Value {
-    json!({"value": of.value, "low": of.low, "high": of.high})
-}
-
 fn readers(of: &ReaderLoss) -> Value {
     json!({
         "baseline_per_s": of.baseline_per_s,
         "during_per_s": of.during_per_s,
-        "lost": (!of.open_loop).then(|| interval(of.lost)),
+        "lost": (!of.open_loop).then_some(of.lost),
         "slower_pauses": of.slower_pauses,
         "usual_wait_s": of.usual_wait_s,
         "wait_s": of.wait_s,
@@ -92,18 +81,9 @@ fn canary(of: &CanaryWaits) -> Value {
         "p999_added_s": seconds(of.p999_added),
         "max_added_s": seconds(of.max_added),
         "p999_added_beside_ours_s": seconds(of.p999_own),
-        "held": late(&of.held),
-        "over_max_latency": of.over.map(|over| late(&over)),
-        "held_share": of.held_share.map(interval),
-    })
-}
-
-fn late(of: &LateReads) -> Value {
-    json!({
-        "our_discards": of.our_discards,
-        "others_discards": of.others_discards,
-        "flushes": of.flushes,
-        "nothing": of.nothing,
+        "held": of.held,
+        "over_max_latency": of.over,
+        "held_share": of.held_share,
     })
 }
 
@@ -113,31 +93,16 @@ fn result(of: &GoalResult, given: &GoalArgs) -> Value {
         Limit::MaxLatency(limit) => ("max-latency", "s", seconds(limit)),
         Limit::Deadline(limit) => ("deadline", "s", seconds(limit)),
     };
-    let kept = match of.kept {
-        Kept::Met => "met",
-        Kept::Unsure => "unsure",
-        Kept::Missed => "missed",
-        Kept::NobodyElse => "nobody-else",
-        Kept::NotMeasured => "not-measured",
-    };
-    let witness = of.witness.map(|witness| match witness {
-        Witness::Readers => "readers",
-        Witness::Flushers => "flushers",
-        Witness::Canary => "canary",
-        Witness::Clock => "clock",
-    });
     json!({
         "goal": goal,
         "given": is_given(of.limit, given),
         "unit": unit,
         "limit": limit,
-        "result": kept,
-        "measured": of.measured.map(interval),
-        "measured_on": witness,
+        "result": of.kept,
+        "measured": of.measured,
+        "measured_on": of.witness,
         "first_missed_s": of.first_missed_s,
-        "worst": of.worst.map(|Worst { at_s, length_s, value }| json!({
-            "at_s": at_s, "length_s": length_s, "value": value,
-        })),
+        "worst": of.worst,
     })
 }
 

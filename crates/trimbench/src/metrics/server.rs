@@ -13,7 +13,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::format::Format;
 use super::in_format;
-use crate::exit::Error;
+use crate::exit::{Error, usage};
 
 /// The time in which a client must send its request, and that in which it must receive the answer.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -50,7 +50,7 @@ impl Server {
             Ok(listener)
         });
         let listener = listener.map_err(|error| {
-            Error::Usage(format!(
+            usage(format!(
                 "cannot listen on {}: {error}; name HOST:PORT or :PORT, and a port that is free",
                 record::units::names::harmless(address)
             ))

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use record::units::names::{harmless, quoted, shown};
 
 use crate::console::Stream;
-use crate::exit::Error;
+use crate::exit::{Error, usage};
 
 mod program;
 
@@ -17,7 +17,7 @@ const RUNS: &str = "/run/systemd/system";
 /// The path of this program.
 pub(crate) fn own_program() -> Result<PathBuf, Error> {
     std::env::current_exe()
-        .map_err(|error| Error::Usage(format!("where trimbench is installed is unknown: {error}")))
+        .map_err(|error| usage(format!("where trimbench is installed is unknown: {error}")))
 }
 
 /// Units of one `kind` ("timer"), which run `program`: each with its place and its text, which
@@ -36,37 +36,29 @@ impl Units<'_> {
     /// If there are others of these names, or without `force` if root should not run the program,
     /// or if units of trimbench would change.
     pub(crate) fn write(&self, force: bool) -> Result<(), Error> {
-        let Units {
-            kind,
-            mark,
-            program,
-            files,
-        } = self;
+        let (kind, program, files) = (self.kind, self.program, self.files);
         let mut changes = String::new();
-        for (path, text) in *files {
-            changes += &change(path, mark, text)?;
+        for (path, text) in files {
+            changes += &change(path, self.mark, text)?;
         }
         if !force {
             if let Some(why) = program::unfit(program) {
-                return Err(Error::Usage(format!(
+                return Err(usage(format!(
                     "the {kind} would run {}, and {why}; install trimbench (e.g. into \
                      /usr/local/bin) and run it from there, or give --set replace=true",
                     shown(program)
                 )));
             }
             if !changes.is_empty() {
-                return Err(Error::Usage(format!(
+                return Err(usage(format!(
                     "a {kind} is there already, and this would change it:\n{changes}give all its \
                      mounts and options again, or give --set replace=true"
                 )));
             }
         }
-        for (path, text) in *files {
+        for (path, text) in files {
             let put = linux::files::replace(path, text.as_bytes(), 0o644);
-            put.map_err(|source| Error::OutputWrite {
-                path: path.clone(),
-                source,
-            })?;
+            put.map_err(Error::unwritten(path))?;
         }
         if !changes.is_empty() {
             Stream::Out.print(&format!("Changed:\n{changes}"));
@@ -89,9 +81,8 @@ impl Units<'_> {
 /// The lines that differ, `-` before the old and `+` before the new; nothing if none do.
 fn difference(path: &Path, old: &str, new: &str) -> String {
     let only = |sign: char, these: &str, those: &str| -> String {
-        let missing = these
-            .lines()
-            .filter(|line| !those.lines().any(|l| l == *line));
+        let missing = |line: &&str| !those.lines().any(|other| other == *line);
+        let missing = these.lines().filter(missing);
         missing
             .map(|line| format!("  {sign} {}\n", harmless(line)))
             .collect()
@@ -105,21 +96,18 @@ fn difference(path: &Path, old: &str, new: &str) -> String {
 
 /// Returns what a new text changes at a unit's place; nothing where there is no unit.
 fn change(path: &Path, mark: &str, new: &str) -> Result<String, Error> {
-    let failed = |source: io::Error| Error::OutputOpen {
-        path: path.to_owned(),
-        source,
-    };
+    let failed = Error::unopened(path);
     let old = match path.symlink_metadata() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(String::new()),
         Err(error) => return Err(failed(error)),
         // A mask is a link to /dev/null.
         Ok(found) if !found.is_file() => Vec::new(),
-        Ok(_) => fs::read(path).map_err(failed)?,
+        Ok(_) => fs::read(path).map_err(&failed)?,
     };
     let old = String::from_utf8_lossy(&old);
     match old.starts_with(mark) {
         true => Ok(difference(path, &old, new)),
-        false => Err(Error::Usage(format!(
+        false => Err(usage(format!(
             "{} is there and wasn't written by trimbench: it is left as it is; remove it, or give \
              another --set unit-dir=DIR",
             shown(path)
@@ -129,7 +117,7 @@ fn change(path: &Path, mark: &str, new: &str) -> Result<String, Error> {
 
 /// A path that a unit can name, whatever directory it starts in.
 pub(crate) fn absolute(path: &Path) -> Result<String, Error> {
-    let refused = |why: &str| Error::Usage(format!("{}: {why}", quoted(path)));
+    let refused = |why: &str| usage(format!("{}: {why}", quoted(path)));
     let absolute = std::path::absolute(path).map_err(|error| refused(&error.to_string()))?;
     // Another character in the place of a byte would make another path of it.
     let text = absolute.to_str().map(str::to_owned);
@@ -141,7 +129,7 @@ pub(crate) fn refuse_control(words: &[String]) -> Result<(), Error> {
     let odd = |word: &&String| word.chars().any(char::is_control);
     match words.iter().find(odd) {
         None => Ok(()),
-        Some(word) => Err(Error::Usage(format!(
+        Some(word) => Err(usage(format!(
             "{}: holds a control character, so no unit can name it",
             quoted(Path::new(word))
         ))),

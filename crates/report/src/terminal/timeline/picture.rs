@@ -54,18 +54,12 @@ impl Picture<'_> {
     /// Actors as the verdict orders them, then those it doesn't know.
     fn order(&self) -> Vec<usize> {
         let actors = &self.record.head.actors;
-        let mut order: Vec<usize> = self
-            .foreground
-            .iter()
-            .filter_map(|seen| actors.iter().position(|actor| actor.name == seen.actor))
-            .collect();
+        let place = |seen: &Foreground| actors.iter().position(|actor| actor.name == seen.actor);
+        let mut order: Vec<usize> = self.foreground.iter().filter_map(place).collect();
         order.dedup();
-        for actor in 0..actors.len() {
-            if !order.contains(&actor) {
-                order.push(actor);
-            }
-        }
-        order
+        let others = (0..actors.len()).filter(|actor| !order.contains(actor));
+        let others: Vec<usize> = others.collect();
+        [order, others].concat()
     }
 
     fn seen(&self, actor: usize) -> Option<&Foreground> {
@@ -80,16 +74,11 @@ impl Picture<'_> {
         };
         let marks = series::marks(self.record, actor, seen, self.discards);
         let has = |range: &Range<usize>, mark| {
-            range
-                .clone()
-                .any(|i| marks[i] == Some(mark))
-                .then_some(mark)
+            let has = range.clone().any(|i| marks[i] == Some(mark));
+            has.then_some(mark)
         };
-        self.window
-            .columns
-            .iter()
-            .map(|range| has(range, Mark::Stall).or_else(|| has(range, Mark::Dip)))
-            .collect()
+        let worst = |range| has(range, Mark::Stall).or_else(|| has(range, Mark::Dip));
+        self.window.columns.iter().map(worst).collect()
     }
 
     /// An open loop that never falls behind has a rate that tells nothing.
@@ -108,10 +97,10 @@ impl Picture<'_> {
         };
         let means = means(self.record, self.window, actor);
         // An interval that expects a few operations often has none, which means nothing.
-        let least = if scale * self.record.head.interval_ms / 1e3 < series::ENOUGH_OPERATIONS {
-            means.clone()
-        } else {
-            self.window.least(|i| series::rate(self.record, actor, i))
+        let expected = scale * self.record.head.interval_ms / 1e3;
+        let least = match expected < series::ENOUGH_OPERATIONS {
+            true => means.clone(),
+            false => self.window.least(|i| series::rate(self.record, actor, i)),
         };
         let mut labels = vec![String::new(); rows];
         labels[0] = record::units::rate(scale);
@@ -119,20 +108,18 @@ impl Picture<'_> {
         if rows > 2 {
             labels[rows - 1] = "0".to_owned();
         }
-        Panel {
+        let ink = |mark: &Option<Mark>| match mark {
+            Some(Mark::Stall) => Ink::Red,
+            Some(Mark::Dip) => Ink::Yellow,
+            None => Ink::Cyan,
+        };
+        let panel = Panel {
             labels,
             bars: share(least),
             shade: share(means),
-            inks: marks
-                .iter()
-                .map(|mark| match mark {
-                    Some(Mark::Stall) => Ink::Red,
-                    Some(Mark::Dip) => Ink::Yellow,
-                    None => Ink::Cyan,
-                })
-                .collect(),
-        }
-        .draw(page);
+            inks: marks.iter().map(ink).collect(),
+        };
+        panel.draw(page);
     }
 
     fn mark_row(&self, page: &mut Page, marks: &[Option<Mark>]) {
@@ -157,14 +144,11 @@ impl Picture<'_> {
 
     /// The latency on a logarithmic scale of whole decades.
     fn latency(&self, page: &mut Page, actor: usize, seen: Option<&Foreground>) {
-        let worst = self
-            .window
-            .greatest(|i| series::latency_us(self.record, actor, i));
+        let latency_us = |i| series::latency_us(self.record, actor, i);
+        let worst = self.window.greatest(latency_us);
         let known = || worst.iter().flatten().copied();
-        let (least, most) = (
-            known().fold(f64::INFINITY, f64::min),
-            known().fold(0.0, f64::max),
-        );
+        let least = known().fold(f64::INFINITY, f64::min);
+        let most = known().fold(0.0, f64::max);
         if most <= 0.0 {
             return;
         }
@@ -177,23 +161,19 @@ impl Picture<'_> {
             decade(low),
         ];
         let alarming = seen.map_or(f64::INFINITY, alarming_us);
-        Panel {
+        let ink = |us: &Option<f64>| match us {
+            Some(us) if *us > alarming => Ink::Red,
+            _ => Ink::Yellow,
+        };
+        // The lowest decade's foot would be nothing; a latency is always something.
+        let bar = |us: f64| ((us.log10() - low) / (high - low)).max(1e-9);
+        let panel = Panel {
             labels,
-            inks: worst
-                .iter()
-                .map(|us| match us {
-                    Some(us) if *us > alarming => Ink::Red,
-                    _ => Ink::Yellow,
-                })
-                .collect(),
-            // The lowest decade's foot would be nothing; a latency is always something.
-            bars: worst
-                .iter()
-                .map(|us| us.map(|us| ((us.log10() - low) / (high - low)).max(1e-9)))
-                .collect(),
+            inks: worst.iter().map(ink).collect(),
+            bars: worst.iter().map(|us| us.map(bar)).collect(),
             shade: Vec::new(),
-        }
-        .draw(page);
+        };
+        panel.draw(page);
     }
 
     fn trim(&self, page: &mut Page) {
@@ -209,10 +189,9 @@ impl Picture<'_> {
         });
         // A journal's own discards of a few KiB aren't what is looked for.
         let most = rates.iter().flatten().copied().fold(0.0, f64::max);
-        let rates = rates
-            .into_iter()
-            .map(|rate| rate.filter(|&rate| rate >= series::SIGNIFICANT * most))
-            .collect();
+        let significant = |rate: &f64| *rate >= series::SIGNIFICANT * most;
+        let rates = rates.into_iter().map(|rate| rate.filter(significant));
+        let rates = rates.collect();
         let show = |rate: f64| match sized {
             true => format!("{}/s", record::units::bytes_decimal(rate as u64)),
             false => record::units::rate(rate),
@@ -237,11 +216,9 @@ impl Picture<'_> {
         let most = debt.iter().flatten().copied().fold(0.0, f64::max);
         let debt = debt
             .into_iter()
-            .map(|debt| debt.filter(|&debt| debt > 0.01 * most))
-            .collect();
-        bars(page, "debt", Ink::Blue, debt, |bytes| {
-            record::units::bytes(bytes as u64)
-        });
+            .map(|debt| debt.filter(|&debt| debt > 0.01 * most));
+        let show = |bytes: f64| record::units::bytes(bytes as u64);
+        bars(page, "debt", Ink::Blue, debt.collect(), show);
     }
 }
 

@@ -7,11 +7,12 @@ use pace::Work;
 use reclaim::Progress;
 use reclaim::device::Discarded;
 use record::units::names::{quoted, shown};
+use record::units::{byte_rate, bytes, counted, seconds};
 use ssd::Card;
 
 use crate::commands::blkdiscard::args::BlkdiscardArgs;
 use crate::exit::Error;
-use crate::{goal, interference};
+use crate::{freeing, goal, interference};
 
 /// The range, and a forecast where the drive is known.
 pub(super) fn intention(
@@ -20,13 +21,10 @@ pub(super) fn intention(
     work: &Work,
     card: Option<&Card>,
 ) -> Result<String, Error> {
-    let bytes = range.end - range.start;
-    let text = format!(
-        "{}: would discard {} from byte {} on, and destroy what is there",
-        shown(&args.device),
-        record::units::bytes(bytes),
-        range.start
-    );
+    let (device, size) = (shown(&args.device), bytes(range.end - range.start));
+    let begin = range.start;
+    let text =
+        format!("{device}: would discard {size} from byte {begin} on, and destroy what is there");
     let refused = |refusal| Error::Reclaim(reclaim::ReclaimError::Refused(refusal));
     let Some(card) = card else {
         let untested = args.goal.foreseen(None, work).map_err(refused)?;
@@ -35,39 +33,23 @@ pub(super) fn intention(
         return Ok(format!("{text}\n{lines}"));
     };
     let plan = pace::plan(card, work, &args.goal.goal()).map_err(refused)?;
+    let [time, busy, lost] =
+        [plan.time, plan.plain.time, plan.plain.lost].map(|span| seconds(span.as_secs_f64()));
+    let piece = bytes(plan.piece);
     Ok(format!(
-        "{text}\n  in about {}, in pieces of {}; in one call the drive would be busy for {}, and \
-         others would lose {}\n",
-        record::units::seconds(plan.time.as_secs_f64()),
-        record::units::bytes(plan.piece),
-        record::units::seconds(plan.plain.time.as_secs_f64()),
-        record::units::seconds(plan.plain.lost.as_secs_f64())
+        "{text}\n  in about {time}, in pieces of {piece}; in one call the drive would be busy for \
+         {busy}, and others would lose {lost}\n"
     ))
 }
 
 /// How far it is.
 pub(super) fn line(progress: &Progress, elapsed: Duration) -> String {
-    let per_s = progress.freed_bytes as f64 / elapsed.as_secs_f64().max(1e-9);
-    let mut parts = vec![
-        format!(
-            "{} of {} discarded",
-            record::units::bytes(progress.freed_bytes),
-            record::units::bytes(progress.total_bytes)
-        ),
-        record::units::byte_rate(per_s),
-    ];
-    if let Some(added) = progress.added_latency {
-        let added = record::units::latency_us(added.as_secs_f64() * 1e6);
-        parts.push(format!("other I/O waits {added} longer"));
-    }
-    let left = progress.total_bytes.saturating_sub(progress.freed_bytes);
-    if left > 0 && per_s >= 1.0 && elapsed >= Duration::from_secs(3) {
-        parts.push(format!(
-            "{} left",
-            record::units::seconds(left as f64 / per_s)
-        ));
-    }
-    parts.join(", ")
+    let (done, all) = (progress.freed_bytes, progress.total_bytes);
+    let per_s = done as f64 / elapsed.as_secs_f64().max(1e-9);
+    let discarded = format!("{} of {} discarded", bytes(done), bytes(all));
+    let parts = vec![discarded, byte_rate(per_s)];
+    let left = Some(all.saturating_sub(done));
+    freeing::line(parts, progress, left, per_s, elapsed)
 }
 
 /// Describes where it stopped, with the command that continues.
@@ -79,22 +61,18 @@ pub(super) fn stopped(args: &BlkdiscardArgs, range: &Range<u64>, at: u64) -> Str
     words.extend(args.step.map(|step| format!("--step={step}")));
     words.extend(args.force.then(|| "--force".to_owned()));
     words.extend(args.goal.given());
+    let (device, again) = (shown(&args.device), quoted(&args.device));
+    let words = goal::in_shell(&words);
     format!(
-        "trimbench blkdiscard: {}: interrupted at byte {at}; go on with: trimbench blkdiscard \
-         --destroy-data{} {}\n",
-        shown(&args.device),
-        goal::in_shell(&words),
-        quoted(&args.device)
+        "trimbench blkdiscard: {device}: interrupted at byte {at}; go on with: trimbench blkdiscard \
+         --destroy-data{words} {again}\n"
     )
 }
 
 /// The result.
 pub(super) fn summary(discarded: &Discarded) -> String {
-    format!(
-        "discarded {} in {} and {}; {}",
-        record::units::bytes(discarded.bytes),
-        record::units::counted(discarded.calls, "call"),
-        record::units::seconds(discarded.summary.elapsed.as_secs_f64()),
-        interference::lost(&discarded.summary)
-    )
+    let (all, calls) = (bytes(discarded.bytes), counted(discarded.calls, "call"));
+    let took = seconds(discarded.summary.elapsed.as_secs_f64());
+    let lost = interference::lost(&discarded.summary);
+    format!("discarded {all} in {calls} and {took}; {lost}")
 }

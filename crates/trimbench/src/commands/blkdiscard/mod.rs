@@ -19,8 +19,7 @@ use crate::{interference, signals};
 
 /// Carries out the command.
 pub(crate) fn run(args: &BlkdiscardArgs) -> Result<Exit, Error> {
-    let card = args.goal.profile.as_deref().map(crate::card::named);
-    let card = card.transpose()?;
+    let card = args.goal.card()?;
     let part = Part {
         offset: args.offset,
         length: args.length,

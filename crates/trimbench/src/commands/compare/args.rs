@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use judge::compare::condition::{ChangeCondition, ChangeConditionError};
+use judge::compare::condition::ChangeCondition;
 use record::section;
 use record::units::values::{low, truth};
 
@@ -61,7 +61,7 @@ pub struct CompareArgs {
 
     /// Exit with 3 if this holds, for any actor of any group: e.g. 'lost > +10%'. A change counts
     /// only if it differs from none at 95 %
-    #[arg(long, value_name = "COND", value_parser = condition)]
+    #[arg(long, value_name = "COND", value_parser = str::parse::<ChangeCondition>)]
     pub fail_on: Vec<ChangeCondition>,
 
     /// Set a detail, e.g. low=30%; `trimbench scenarios keys compare` lists all
@@ -97,9 +97,4 @@ pub enum CompareFormat {
     Json,
     /// A page with charts of the runs over each other, whole in one file
     Html,
-}
-
-fn condition(text: &str) -> Result<ChangeCondition, String> {
-    text.parse()
-        .map_err(|e: ChangeConditionError| e.to_string())
 }

@@ -1,10 +1,11 @@
 //! Which files belong together: `--group NAME=FILE FILE… NAME=FILE…`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use record::units::names;
 
-use crate::exit::Error;
+use crate::exit::{Error, usage};
+use crate::input::stem;
 
 /// A group's name and its files.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,14 +21,13 @@ pub(super) fn singles(files: &[PathBuf]) -> Result<Vec<Named>, Error> {
         let word = file.to_string_lossy();
         if named(&word).is_some() && !file.exists() {
             let all: Vec<String> = files.iter().map(names::shown).collect();
-            return Err(Error::Usage(format!(
-                "{}: no such file. Name groups with --group: trimbench compare --group {}",
-                names::shown(file),
-                all.join(" ")
+            let (file, all) = (names::shown(file), all.join(" "));
+            return Err(usage(format!(
+                "{file}: no such file. Name groups with --group: trimbench compare --group {all}"
             )));
         }
     }
-    let names: Vec<String> = files.iter().map(|file| short(file)).collect();
+    let names: Vec<String> = files.iter().map(|file| stem(file)).collect();
     let distinct = |i: usize| names.iter().filter(|name| **name == names[i]).count() == 1;
     let all = files.iter().enumerate().map(|(i, file)| Named {
         name: match distinct(i) {
@@ -37,18 +37,6 @@ pub(super) fn singles(files: &[PathBuf]) -> Result<Vec<Named>, Error> {
         files: vec![file.clone()],
     });
     enough(all.collect())
-}
-
-/// A file's name without what all records' names end in.
-fn short(file: &Path) -> String {
-    let name = file.file_name().unwrap_or(file.as_os_str());
-    let mut name = name.to_string_lossy().into_owned();
-    for ending in [".zst", ".jsonl", ".json"] {
-        if let Some(rest) = name.strip_suffix(ending).filter(|rest| !rest.is_empty()) {
-            name = rest.to_owned();
-        }
-    }
-    name
 }
 
 /// The groups that `--group`'s words name.
@@ -71,7 +59,7 @@ pub(super) fn parse(words: &[String]) -> Result<Vec<Named>, Error> {
             }));
         }
         let Some(group) = current else {
-            return Err(Error::Usage(format!(
+            return Err(usage(format!(
                 "--group {word}: say which group it belongs to, e.g. --group before={word}"
             )));
         };
@@ -80,10 +68,9 @@ pub(super) fn parse(words: &[String]) -> Result<Vec<Named>, Error> {
     for group in &groups {
         for (i, file) in group.files.iter().enumerate() {
             if group.files[..i].contains(file) {
-                return Err(Error::Usage(format!(
-                    "{}: is in group '{}' twice; a repeat is another run",
-                    names::shown(file),
-                    group.name
+                let (file, name) = (names::shown(file), &group.name);
+                return Err(usage(format!(
+                    "{file}: is in group '{name}' twice; a repeat is another run"
                 )));
             }
         }
@@ -104,11 +91,10 @@ fn expanded(pattern: &str) -> Result<Vec<PathBuf>, Error> {
     if !is_pattern || path.exists() {
         return Ok(vec![path]);
     }
-    let wrong = |why: String| Error::Usage(format!("--group: '{pattern}': {why}"));
+    let wrong = |why: String| usage(format!("--group: '{pattern}': {why}"));
     let all = glob::glob(pattern).map_err(|e| wrong(format!("is not a pattern: {}", e.msg)))?;
-    let files: Vec<PathBuf> = all
-        .collect::<Result<_, _>>()
-        .map_err(|e| wrong(e.to_string()))?;
+    let files: Result<Vec<PathBuf>, _> = all.collect();
+    let files = files.map_err(|error| wrong(error.to_string()))?;
     if files.is_empty() {
         return Err(wrong("no file matches it".into()));
     }
@@ -117,10 +103,9 @@ fn expanded(pattern: &str) -> Result<Vec<PathBuf>, Error> {
 
 fn enough(groups: Vec<Named>) -> Result<Vec<Named>, Error> {
     if groups.len() < 2 {
-        return Err(Error::Usage(
+        return Err(usage(
             "there is nothing to compare with: give at least two runs, or two groups, e.g. \
-             --group before=a.jsonl after=b.jsonl"
-                .into(),
+             --group before=a.jsonl after=b.jsonl",
         ));
     }
     Ok(groups)

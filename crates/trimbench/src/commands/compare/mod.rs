@@ -12,7 +12,7 @@ use report::compare as shown;
 
 use crate::commands::compare::args::{CompareArgs, CompareFormat, Details};
 use crate::console::Stream;
-use crate::exit::{Error, Exit};
+use crate::exit::{Error, Exit, usage};
 use crate::input::{self, Input};
 use crate::output::Sink;
 use crate::verdicts;
@@ -22,15 +22,13 @@ use groups::Named;
 pub(crate) fn run(args: &CompareArgs) -> Result<Exit, Error> {
     let details = Details::of(&args.set).map_err(Error::Usage)?;
     if details.strict() && args.fail_on.is_empty() {
-        return Err(Error::Usage(
-            "--set strict=true: it only does something with --fail-on: leave it out, or add that"
-                .to_owned(),
+        return Err(usage(
+            "--set strict=true: it only does something with --fail-on: leave it out, or add that",
         ));
     }
-    let named = if args.group.is_empty() {
-        groups::singles(&args.runs)?
-    } else {
-        groups::parse(&args.group)?
+    let named = match args.group.is_empty() {
+        true => groups::singles(&args.runs)?,
+        false => groups::parse(&args.group)?,
     };
     let mut sink = sink(args, &named)?;
     let mut inputs: Vec<(&str, Vec<Input>)> = named
@@ -52,10 +50,9 @@ pub(crate) fn run(args: &CompareArgs) -> Result<Exit, Error> {
         .collect();
     let comparison = compare(&groups);
     write(&mut sink, args, &comparison, &groups)?;
-    let people = if sink.is_standard() && args.format != CompareFormat::Terminal {
-        Stream::Err
-    } else {
-        Stream::Out
+    let people = match sink.is_standard() && args.format != CompareFormat::Terminal {
+        true => Stream::Err,
+        false => Stream::Out,
     };
     judge(args, details.strict(), &comparison, people)
 }
@@ -68,12 +65,10 @@ fn in_drives_time(inputs: &mut [(&str, Vec<Input>)]) -> Result<(), Error> {
         verdicts::has_drives_time(&first.record.head.devices)?;
     }
     for (_, runs) in inputs {
-        let converted = std::mem::take(runs).into_iter().map(|input| {
-            if input.is_slowed() {
-                input.in_drives_time()
-            } else {
-                Ok(input)
-            }
+        let runs_now = std::mem::take(runs).into_iter();
+        let converted = runs_now.map(|input| match input.is_slowed() {
+            true => input.in_drives_time(),
+            false => Ok(input),
         });
         *runs = converted.collect::<Result<_, _>>()?;
     }
@@ -102,7 +97,7 @@ fn sink(args: &CompareArgs, named: &[Named]) -> Result<Sink, Error> {
     };
     let sink = Sink::file(path)?;
     match named.iter().flat_map(|g| &g.files).find(|f| sink.is(f)) {
-        Some(file) => Err(Error::Usage(format!(
+        Some(file) => Err(usage(format!(
             "{}: is a record and the --output at once; give another file",
             names::shown(file)
         ))),
@@ -143,16 +138,12 @@ fn judge(
             Outcome::Holds { actor, change } => {
                 let whose = actor.map_or(String::new(), |actor| format!(" of {actor}"));
                 let share = change.relative.map_or("from nothing".to_owned(), |share| {
-                    format!(
-                        "{}{}",
-                        if share > 0.0 { "+" } else { "" },
-                        record::units::percent(share)
-                    )
+                    let sign = if share > 0.0 { "+" } else { "" };
+                    format!("{sign}{}", record::units::percent(share))
                 });
+                let (figure, group) = (condition.figure.name(), &change.group);
                 people.print(&format!(
-                    "--fail-on '{condition}' holds: {}{whose}, {}: {share}\n",
-                    condition.figure.name(),
-                    change.group
+                    "--fail-on '{condition}' holds: {figure}{whose}, {group}: {share}\n"
                 ));
                 return Ok(Exit::ConditionHeld);
             }

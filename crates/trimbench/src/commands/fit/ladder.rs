@@ -6,14 +6,14 @@ use bench::plan::Place;
 use bench::{BenchError, Claimed, Outcome, Survey};
 use record::RunRecord;
 use record::as_drive::slower;
-use record::units::names;
+use record::units::{bytes, names, percent};
 use record::{DiscardSetting, EndReason, RecordWriter};
 use ssd::fit::{Fit, FitError};
 
 use super::plans::{self, Ladder, Rung};
 use crate::commands::fit::args::{Details, FitArgs};
 use crate::console::{self, Stream};
-use crate::exit::Error;
+use crate::exit::{Error, usage};
 use crate::run_progress::{self, Progress};
 use crate::signals;
 
@@ -39,14 +39,12 @@ pub(super) fn climb(
     }
     let survey = crate::simulated::enter_cgroup(Survey::of(place)?, args.dry_run);
     if let DiscardSetting::Off | DiscardSetting::Unsupported = survey.target.discard {
-        let why = match survey.warnings.is_empty() {
-            true => "no discards are sent there".to_owned(),
-            false => {
-                let warnings = survey.warnings.iter().map(ToString::to_string);
-                warnings.collect::<Vec<_>>().join("; ")
-            }
-        };
-        return Err(Error::Usage(format!("there is nothing to fit: {why}")));
+        let warnings = survey.warnings.iter().map(ToString::to_string);
+        let mut why = warnings.collect::<Vec<_>>().join("; ");
+        if why.is_empty() {
+            why = "no discards are sent there".to_owned();
+        }
+        return Err(usage(format!("there is nothing to fit: {why}")));
     }
     let times = slower(&survey.devices).map_err(super::no_one_time)?;
     let times = times.map_or(1.0, |slower| slower.times);
@@ -76,12 +74,9 @@ pub(super) fn climb(
         let Some((point, rung)) = ladder.again(&seen) else {
             break;
         };
-        let off = point.service_us.half_width() / point.service_us.value;
-        let why = format!(
-            "Once more, for a discard of {} is only known to {}",
-            point.size(),
-            record::units::percent(off)
-        );
+        let off = percent(point.service_us.half_width() / point.service_us.value);
+        let size = point.size();
+        let why = format!("Once more, for a discard of {size} is only known to {off}");
         if !climb.step(&why, rung)? {
             return Ok(Climbed::Interrupted);
         }
@@ -130,10 +125,8 @@ fn perform(rung: &Rung, survey: &Survey, stop: &AtomicBool) -> Result<Outcome, B
 
 /// Whether a run went to its end; `false`: the user stopped it.
 fn ended(record: &RunRecord, error: Option<BenchError>) -> Result<bool, Error> {
-    let interrupted = record
-        .end
-        .as_ref()
-        .is_none_or(|end| end.reason == EndReason::Interrupted);
+    let end = record.end.as_ref();
+    let interrupted = end.is_none_or(|end| end.reason == EndReason::Interrupted);
     match (error, interrupted) {
         (None, false) => Ok(true),
         (Some(error), false) => Err(error.into()),
@@ -158,14 +151,12 @@ fn intentions(ladder: &Ladder, survey: &Survey) -> String {
         Place::Directory(_) => "deletes files in",
         Place::Device { .. } => "overwrites and discards data on",
     };
+    let [at_once, all, most] = [ladder.space, all, most].map(bytes);
+    let (place, runs) = (names::shown(survey.place.path()), quiet.len() + 1);
     format!(
-        "Writes and {what} {}: {} runs, and up to {} more where the ladder's ends aren't sure; at most \
-         {} at once, about {} in all, and {} with those. What it makes is removed.\n\n",
-        names::shown(survey.place.path()),
-        quiet.len() + 1,
+        "Writes and {what} {place}: {runs} runs, and up to {} more where the ladder's ends aren't \
+         sure; at most {at_once} at once, about {all} in all, and {most} with those. What it makes is \
+         removed.\n\n",
         plans::MORE,
-        record::units::bytes(ladder.space),
-        record::units::bytes(all),
-        record::units::bytes(most),
     )
 }

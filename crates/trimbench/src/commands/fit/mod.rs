@@ -7,7 +7,7 @@ mod plans;
 mod table;
 
 use std::os::unix::fs::FileTypeExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use bench::plan::Place;
 use record::RunRecord;
@@ -17,32 +17,26 @@ use record::units::settings::Section;
 use ssd::fit::{Fit, FitError};
 
 use crate::commands::fit::args::{Details, FitArgs};
-use crate::console::Stream;
-use crate::exit::{Error, Exit};
+use crate::exit::{Error, Exit, usage};
 use crate::input;
 use crate::output::Sink;
 
 /// Carries out the command.
 pub(crate) fn run(args: &FitArgs) -> Result<Exit, Error> {
     crate::output::refuse_dry(args.dry_run, "--output", args.output.as_deref())?;
-    let card_to_stdout = args.output.as_ref().is_some_and(|p| p.as_os_str() == "-");
-    let people = if card_to_stdout {
-        Stream::Err
-    } else {
-        Stream::Out
-    };
     let details = Details::of(&args.set).map_err(Error::Usage)?;
     let place = place(args)?;
     if args.dry_run && place.is_none() {
-        return Err(Error::Usage(
-            "--dry-run: records are only read; give a directory or a device to try".into(),
+        return Err(usage(
+            "--dry-run: records are only read; give a directory or a device to try",
         ));
     }
-    let mut card = args.output.as_deref().map(Sink::open).transpose()?;
+    let mut card = Sink::named(&args.output)?;
+    let people = Sink::people(&card);
     if let (Some(sink), Some(path)) = (&card, &args.output)
         && args.paths.iter().any(|record| sink.is(record))
     {
-        return Err(Error::Usage(format!(
+        return Err(usage(format!(
             "--output {}: is one of the records; give the card another name",
             names::shown(path)
         )));
@@ -67,7 +61,7 @@ pub(crate) fn run(args: &FitArgs) -> Result<Exit, Error> {
             .card(&made::of(&all, details.name.as_deref()))?
             .to_string();
         card.write(|to| to.write_all(text.as_bytes()))?;
-        if let (Some(path), false) = (&args.output, card_to_stdout) {
+        if let (Some(path), false) = (&args.output, card.is_standard()) {
             people.print(&next_step(&fit, path));
         }
     }
@@ -77,16 +71,14 @@ pub(crate) fn run(args: &FitArgs) -> Result<Exit, Error> {
 /// Where the card is, and what it is good for.
 fn next_step(fit: &Fit, path: &Path) -> String {
     let card = made::as_profile(path);
-    match fit.only_bytes() {
-        None => format!(
-            "\nThe device card is in {card}; a drive that behaves so: trimbench lab up NAME \
-             --profile {card}\n"
-        ),
-        Some(bytes) => format!(
-            "\nThe device card is in {card}. It holds for discards of about {} alone.\n",
-            record::units::bytes(bytes)
-        ),
-    }
+    let more = match fit.only_bytes() {
+        None => format!("; a drive that behaves so: trimbench lab up NAME --profile {card}"),
+        Some(bytes) => {
+            let bytes = record::units::bytes(bytes);
+            format!(". It holds for discards of about {bytes} alone.")
+        }
+    };
+    format!("\nThe device card is in {card}{more}\n")
 }
 
 /// A record in one time, which a card can be made of: simulated drives may be slower,
@@ -98,39 +90,37 @@ fn in_one_time(record: RunRecord) -> Result<RunRecord, Error> {
 }
 
 fn no_one_time(why: NotSlowed) -> Error {
-    Error::Usage(FitError::from(why).to_string())
+    usage(FitError::from(why).to_string())
 }
 
 /// Where to climb a ladder; `None` where records are given.
 fn place(args: &FitArgs) -> Result<Option<Place>, Error> {
-    let device = |path: &Path| {
-        path.metadata()
-            .is_ok_and(|it| it.file_type().is_block_device())
+    let is_device = |path: &PathBuf| {
+        let kind = path.metadata().map(|metadata| metadata.file_type());
+        kind.is_ok_and(|kind| kind.is_block_device())
     };
-    match &args.paths[..] {
-        [path] if device(path) && args.destroy_data => Ok(Some(Place::Device {
+    let device = args.paths.iter().find(|path| is_device(path));
+    let refused = |path: &Path, why: &str| Err(usage(format!("{}: {why}", names::shown(path))));
+    match (&args.paths[..], args.destroy_data) {
+        ([path], true) if device.is_some() => Ok(Some(Place::Device {
             path: path.clone(),
             force: args.force,
         })),
-        paths if args.destroy_data || paths.iter().any(|path| device(path)) => {
-            Err(Error::Usage(match paths {
-                [path] if device(path) => format!(
-                    "{}: a ladder destroys all data on a block device: say so with --destroy-data, \
-                     or give a directory",
-                    names::shown(path)
-                ),
-                paths => format!(
-                    "--destroy-data: {}: give one block device alone, or leave the option out",
-                    paths.first().map(names::shown).unwrap_or_default()
-                ),
-            }))
-        }
-        [path] if path.is_dir() => Ok(Some(Place::Directory(path.clone()))),
-        paths => match paths.iter().find(|path| path.is_dir()) {
-            Some(path) => Err(Error::Usage(format!(
-                "{}: is a directory; give one alone to try it, or records alone",
-                names::shown(path)
-            ))),
+        ([path], false) if device.is_some() => refused(
+            path,
+            "a ladder destroys all data on a block device: say so with --destroy-data, or give a \
+             directory",
+        ),
+        (paths, destroys) if destroys || device.is_some() => Err(usage(format!(
+            "--destroy-data: {}: give one block device alone, or leave the option out",
+            paths.first().map(names::shown).unwrap_or_default()
+        ))),
+        ([path], _) if path.is_dir() => Ok(Some(Place::Directory(path.clone()))),
+        (paths, _) => match paths.iter().find(|path| path.is_dir()) {
+            Some(path) => refused(
+                path,
+                "is a directory; give one alone to try it, or records alone",
+            ),
             None => Ok(None),
         },
     }

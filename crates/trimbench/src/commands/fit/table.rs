@@ -8,9 +8,8 @@ const NAME: usize = 22;
 
 /// The whole text.
 pub(super) fn of(fit: &Fit, device: &str) -> String {
-    let mut text = format!("What discards cost on {device}\n\n");
-    text += &format!(
-        "  {:<NAME$}{:>10}  {:<22}{:>10}\n",
+    let mut text = format!(
+        "What discards cost on {device}\n\n  {:<NAME$}{:>10}  {:<22}{:>10}\n",
         "a discard of", "takes", "95 % confidence", "discards"
     );
     for point in &fit.points {
@@ -18,36 +17,22 @@ pub(super) fn of(fit: &Fit, device: &str) -> String {
             Some(_) => time(point.service_us.value),
             None => format!("≤ {}", time(point.service_us.high)),
         };
-        text += &format!(
-            "  {:<NAME$}{:>10}  {:<22}{:>10}{}\n",
-            point.size(),
-            takes,
-            range(&point.service_us, time),
-            record::units::count(point.discards),
-            if point.queued { "  queued" } else { "" }
-        );
+        let (size, range) = (point.size(), range(&point.service_us, time));
+        let discards = record::units::count(point.discards);
+        let queued = if point.queued { "  queued" } else { "" };
+        text += &format!("  {size:<NAME$}{takes:>10}  {range:<22}{discards:>10}{queued}\n");
     }
     if fit.points.is_empty() {
-        row(
-            &mut text,
-            &record::units::bytes((fit.at_mib * record::units::MIB as f64) as u64),
-            &fit.service_us,
-            time,
-        );
+        row(&mut text, &mib(fit.at_mib), &fit.service_us, time);
     }
     text.push('\n');
     let (a, b) = fit.costs_in_card();
     cost(&mut text, "a, each discard", &fit.a_us, a);
     cost(&mut text, "b, each MiB", &fit.b_us_per_mib, b);
     row(&mut text, "phi, share that blocks", &fit.share.phi, percent);
-    row(
-        &mut text,
-        "a read, no discards",
-        &fit.reads.service_us,
-        time,
-    );
-    text += &format!("  {:<NAME$}{}\n\n", "queue", queue(fit));
-    text += &format!("{}\n", sentence(fit));
+    let read_us = &fit.reads.service_us;
+    row(&mut text, "a read, no discards", read_us, time);
+    text += &format!("  {:<NAME$}{}\n\n{}\n", "queue", queue(fit), sentence(fit));
     for note in &fit.notes {
         text += &format!("! {note}\n");
     }
@@ -60,20 +45,22 @@ fn sentence(fit: &Fit) -> String {
         let even = match a > 0.0 && b > 0.0 {
             true => format!(
                 "; beyond {} its size costs more than the discard itself",
-                record::units::bytes((a / b * record::units::MIB as f64) as u64)
+                mib(a / b)
             ),
             false => String::new(),
         };
         return format!("TRIM costs {} + {}/MiB{even}.", time(a), time(b));
     }
-    let size = record::units::bytes((fit.at_mib * record::units::MIB as f64) as u64);
+    let size = mib(fit.at_mib);
     match &fit.service_us {
         Figure::Known(service) => format!("TRIM of {size} costs {}.", time(service.value)),
-        Figure::AtMost { bound, .. } => {
-            format!("TRIM of {size} costs at most {}.", time(*bound))
-        }
+        Figure::AtMost { bound, .. } => format!("TRIM of {size} costs at most {}.", time(*bound)),
         Figure::Unknown { why } => format!("What TRIM costs is unknown: {why}."),
     }
+}
+
+fn mib(mib: f64) -> String {
+    record::units::bytes((mib * record::units::MIB as f64) as u64)
 }
 
 /// A time with three digits: a hundredth of a millisecond counts here.

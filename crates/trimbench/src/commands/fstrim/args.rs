@@ -124,6 +124,21 @@ section! {
     }
 }
 
+impl FstrimArgs {
+    /// Returns the options that were given of which part to trim, each as a word.
+    pub(super) fn part(&self) -> Vec<String> {
+        let given = |bytes: u64| Some(bytes).filter(|&bytes| bytes > 0);
+        let all = [
+            ("offset", given(self.offset)),
+            ("length", self.length),
+            ("minimum", given(self.minimum)),
+        ];
+        all.into_iter()
+            .filter_map(|(name, bytes)| Some(format!("--{name}={}", bytes?)))
+            .collect()
+    }
+}
+
 impl Details {
     /// Reads the details of a trim. A rate leaves a goal nothing to decide.
     pub(crate) fn read(args: &FstrimArgs) -> Result<Details, String> {

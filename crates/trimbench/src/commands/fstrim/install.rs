@@ -8,8 +8,7 @@ use record::units::names::shown;
 use super::unit_files::{MARK, NAME, service, timer};
 use crate::commands::fstrim::args::{Details, FstrimArgs};
 use crate::console::Stream;
-use crate::exit::{Error, Exit};
-use crate::goal::GoalArgs;
+use crate::exit::{Error, Exit, usage};
 use crate::goal::in_shell;
 use crate::systemd::{Units, absolute, own_program, refuse_control};
 
@@ -18,10 +17,8 @@ const LISTED: &str = "/etc/fstab:/proc/self/mountinfo";
 
 /// Writes both, or shows them.
 pub(super) fn install(args: &FstrimArgs, details: &Details) -> Result<Exit, Error> {
-    if let Some(name) = &args.goal.profile {
-        // Better now than every week.
-        crate::card::named(name)?;
-    }
+    // A card that can't be read is better found now than every week.
+    args.goal.card()?;
     let program = own_program()?;
     let command = command(args, details, &program)?;
     let files = [
@@ -83,37 +80,15 @@ fn command(args: &FstrimArgs, details: &Details, program: &Path) -> Result<Vec<S
     match &details.lease {
         Some(Place::File(file)) => add("set", format!("lease={}", absolute(file)?)),
         Some(Place::Kubernetes { .. }) => {
-            return Err(Error::Usage(
+            return Err(usage(
                 "--set lease=k8s needs a pod's service account, which a timer of systemd does not have; \
-                 use deploy/kubernetes/fstrim.yaml, or give --set lease=FILE"
-                    .to_owned(),
+                 use deploy/kubernetes/fstrim.yaml, or give --set lease=FILE",
             ));
         }
         None => {}
     }
-    if args.offset > 0 {
-        add("offset", args.offset.to_string());
-    }
-    if let Some(length) = args.length {
-        add("length", length.to_string());
-    }
-    if args.minimum > 0 {
-        add("minimum", args.minimum.to_string());
-    }
-    let profile = match &args.goal.profile {
-        Some(name) if name.contains('/') || name.ends_with(".toml") => {
-            Some(absolute(Path::new(name))?)
-        }
-        name => name.clone(),
-    };
-    let goal = GoalArgs {
-        // Also where it is the default, which another version may have another of.
-        slowdown: details.rate.is_none().then(|| args.goal.goal().slowdown),
-        max_latency: args.goal.max_latency,
-        deadline: args.goal.deadline,
-        profile,
-    };
-    words.extend(goal.given());
+    words.extend(args.part());
+    words.extend(args.goal.in_unit(details.rate.is_none())?);
     for word in ["--resume", "--quiet-unsupported", "--verbose"] {
         words.push(word.to_owned());
     }

@@ -4,7 +4,7 @@ use pace::Policy;
 use reclaim::trim::{Selected, Trimmed};
 use serde_json::{Value, json};
 
-use super::Came;
+use super::Outcome;
 use crate::commands::fstrim::args::FstrimArgs;
 use crate::exit::Exit;
 use crate::interference::json as interference;
@@ -26,14 +26,16 @@ pub(super) fn of(file_systems: Vec<Value>, policy: &Policy, exit: Exit) -> Value
 }
 
 /// The result of one file system.
-pub(super) fn file_system(one: &Selected, came: &Came, args: &FstrimArgs) -> Value {
-    let (result, error, trimmed) = match came {
-        Came::Looked => ("looked-at", None, None),
-        Came::Trimmed(trimmed) if trimmed.stopped.is_some() => ("interrupted", None, Some(trimmed)),
-        Came::Trimmed(trimmed) => ("done", None, Some(trimmed)),
-        Came::Unsupported(why) => ("unsupported", Some(why), None),
-        Came::Failed(why) => ("failed", Some(why), None),
-        Came::Interrupted => ("interrupted", None, None),
+pub(super) fn file_system(one: &Selected, outcome: &Outcome, args: &FstrimArgs) -> Value {
+    let (result, error, trimmed) = match outcome {
+        Outcome::Looked => ("looked-at", None, None),
+        Outcome::Trimmed(trimmed) if trimmed.stopped.is_some() => {
+            ("interrupted", None, Some(trimmed))
+        }
+        Outcome::Trimmed(trimmed) => ("done", None, Some(trimmed)),
+        Outcome::Unsupported(why) => ("unsupported", Some(why), None),
+        Outcome::Failed(why) => ("failed", Some(why), None),
+        Outcome::Interrupted => ("interrupted", None, None),
     };
     json!({
         "path": one.path.to_string_lossy().into_owned(),

@@ -8,24 +8,27 @@ use reclaim::throttle::Summary;
 use reclaim::trim::{Selected, Trimmed};
 use reclaim::{Event, Progress, Reply};
 use record::units::names::{quoted, shown};
+use record::units::{byte_rate, bytes, counted, percent, seconds};
 
 use super::halt::Halt;
 use crate::commands::fstrim::args::FstrimArgs;
 use crate::console::Stream;
 use crate::status_line::Live;
-use crate::{goal, interference};
+use crate::{freeing, goal, interference};
 
 /// Reports, and stops when the user presses Ctrl-C or the lease is lost.
 pub(super) struct Printer {
     quiet: bool,
+    people: Stream,
     path: PathBuf,
     live: Live,
 }
 
 impl Printer {
-    pub(super) fn new(args: &FstrimArgs) -> Printer {
+    pub(super) fn new(args: &FstrimArgs, people: Stream) -> Printer {
         Printer {
             quiet: args.quiet,
+            people,
             path: PathBuf::new(),
             live: Live::new("trimbench fstrim"),
         }
@@ -71,11 +74,7 @@ impl Printer {
     /// How it ended.
     pub(super) fn trimmed(&self, one: &Selected, trimmed: &Trimmed, args: &FstrimArgs) {
         if args.verbose && trimmed.stopped.is_none() {
-            let to = match args.json.as_deref() == Some(Path::new("-")) {
-                true => Stream::Err,
-                false => Stream::Out,
-            };
-            to.print(&as_fstrim(one, trimmed.bytes));
+            self.people.print(&as_fstrim(one, trimmed.bytes));
         }
         if !args.quiet {
             self.note(&format!("{}: {}", shown(&one.path), summary(trimmed)));
@@ -97,136 +96,83 @@ impl Printer {
 }
 
 /// fstrim's own line.
-fn as_fstrim(one: &Selected, bytes: u64) -> String {
+fn as_fstrim(one: &Selected, trimmed: u64) -> String {
     let on = match one.source.as_str() {
         "" => String::new(),
         source => format!(" on {source}"),
     };
-    format!(
-        "{}: {} ({bytes} bytes) trimmed{on}\n",
-        shown(&one.path),
-        record::units::bytes(bytes)
-    )
+    let (path, size) = (shown(&one.path), bytes(trimmed));
+    format!("{path}: {size} ({trimmed} bytes) trimmed{on}\n")
 }
 
 /// Describes where it stopped, with the command that continues.
 fn stopped(path: &Path, trimmed: &Trimmed, args: &FstrimArgs) -> String {
-    let progress = &trimmed.progress;
-    let share = progress.looked.bytes as f64 / progress.total_bytes.max(1) as f64;
+    let (done, all) = (trimmed.progress.looked.bytes, trimmed.progress.total_bytes);
+    let share = percent(done as f64 / all.max(1) as f64);
     let on = match trimmed.noted {
-        true => format!(
-            "go on with: trimbench fstrim --resume{} {}",
-            goal::in_shell(&given(args, None)),
-            quoted(path)
-        ),
+        true => go_on(path, args, None),
         false => "how far it came could not be kept".to_owned(),
     };
+    let (done, all) = (bytes(done), bytes(all));
     format!(
-        "{}: interrupted at {} of {} ({}); {on}",
-        shown(path),
-        record::units::bytes(progress.looked.bytes),
-        record::units::bytes(progress.total_bytes),
-        record::units::percent(share),
+        "{}: interrupted at {done} of {all} ({share}); {on}",
+        shown(path)
     )
 }
 
 /// Explains that the goal can't be met, with the command that continues with one that can.
 pub(super) fn refused(path: &Path, refusal: Refusal, args: &FstrimArgs) -> String {
-    format!(
-        "{}: {refusal}; go on with: trimbench fstrim --resume{} {}",
-        shown(path),
-        goal::in_shell(&given(args, Some(refusal))),
-        quoted(path)
-    )
+    let on = go_on(path, args, Some(refusal));
+    format!("{}: {refusal}; {on}", shown(path))
+}
+
+/// The command that goes on with it.
+fn go_on(path: &Path, args: &FstrimArgs, refused: Option<Refusal>) -> String {
+    let (words, path) = (goal::in_shell(&given(args, refused)), quoted(path));
+    format!("go on with: trimbench fstrim --resume{words} {path}")
 }
 
 /// The options that a resumed trim needs: the part that was asked for, and the goal. A goal that
 /// was refused is replaced by one that can be met.
 fn given(args: &FstrimArgs, refused: Option<Refusal>) -> Vec<String> {
-    let part = |bytes: u64| Some(bytes).filter(|&bytes| bytes > 0);
-    let all = [
-        ("offset", part(args.offset)),
-        ("length", args.length),
-        ("minimum", part(args.minimum)),
-    ];
     let set = args.set.iter().map(|setting| format!("--set={setting}"));
-    all.into_iter()
-        .filter_map(|(name, bytes)| Some(format!("--{name}={}", bytes?)))
-        .chain(set)
-        .chain(args.goal.given_but(refused))
-        .collect()
+    let words = args.part().into_iter().chain(set);
+    words.chain(args.goal.given_but(refused)).collect()
 }
-
-/// An estimate of the rest is printed after this time.
-const ESTIMATED: Duration = Duration::from_secs(3);
 
 /// How far it is, in words.
 fn line(progress: &Progress, elapsed: Duration) -> String {
     let seconds = elapsed.as_secs_f64().max(1e-9);
-    let looked = progress.looked.bytes;
-    let mut parts = vec![
-        format!(
-            "{} of {} looked at",
-            record::units::bytes(looked),
-            record::units::bytes(progress.total_bytes)
-        ),
-        format!("{} trimmed", record::units::bytes(progress.freed_bytes)),
-        record::units::byte_rate(progress.freed_bytes as f64 / seconds),
+    let (looked, all) = (progress.looked.bytes, progress.total_bytes);
+    let parts = vec![
+        format!("{} of {} looked at", bytes(looked), bytes(all)),
+        format!("{} trimmed", bytes(progress.freed_bytes)),
+        byte_rate(progress.freed_bytes as f64 / seconds),
         counted(progress.looked.windows, "window"),
     ];
-    if progress.debt_bytes > 0 {
-        parts.push(format!(
-            "{} to discard",
-            record::units::bytes(progress.debt_bytes)
-        ));
-    }
-    if let Some(added) = progress.added_latency {
-        let added = record::units::latency_us(added.as_secs_f64() * 1e6);
-        parts.push(format!("other I/O waits {added} longer"));
-    }
     let per_s = progress.looked.now_bytes as f64 / seconds;
-    let left = progress.total_bytes.saturating_sub(looked);
-    if left > 0 && per_s >= 1.0 && elapsed >= ESTIMATED {
-        parts.push(format!(
-            "{} left",
-            record::units::seconds(left as f64 / per_s)
-        ));
-    }
-    parts.join(", ")
+    let left = Some(all.saturating_sub(looked));
+    freeing::line(parts, progress, left, per_s, elapsed)
 }
 
-/// The result of a trim, in a sentence.
 fn summary(trimmed: &Trimmed) -> String {
-    let summary = &trimmed.summary;
-    let progress = &trimmed.progress;
-    format!(
-        "trimmed {} in {} and {}, {}; {}",
-        record::units::bytes(progress.freed_bytes),
-        counted(progress.looked.windows, "window"),
-        record::units::seconds(summary.elapsed.as_secs_f64()),
-        discarded(summary),
-        interference::lost(summary),
-    )
+    let (summary, progress) = (&trimmed.summary, &trimmed.progress);
+    let windows = counted(progress.looked.windows, "window");
+    let (freed, took) = (
+        bytes(progress.freed_bytes),
+        seconds(summary.elapsed.as_secs_f64()),
+    );
+    let (discarded, lost) = (discarded(summary), interference::lost(summary));
+    format!("trimmed {freed} in {windows} and {took}, {discarded}; {lost}")
 }
 
-/// Describes how much of the trimmed space was discarded. Other programs may discard meanwhile, and
-/// a file of trimbench's own is freed.
 fn discarded(summary: &Summary) -> String {
     let own = summary.observed.as_ref().map(|observed| observed.own.bytes);
-    match own {
-        Some(0) => "nothing of it was discarded".to_owned(),
-        _ => format!(
-            "{} discarded in {}",
-            record::units::bytes(summary.discarded),
-            counted(summary.discards, "discard")
-        ),
+    if own == Some(0) {
+        return "nothing of it was discarded".to_owned();
     }
-}
-
-/// Formats a count: `1 window`, `2,000 windows`.
-fn counted(count: u64, what: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{} {what}{plural}", record::units::count(count))
+    let discards = counted(summary.discards, "discard");
+    format!("{} discarded in {discards}", bytes(summary.discarded))
 }
 
 #[cfg(test)]

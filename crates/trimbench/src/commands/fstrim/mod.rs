@@ -23,8 +23,8 @@ use record::units::names;
 
 use crate::commands::fstrim::args::{Details, FstrimArgs};
 use crate::console::Stream;
-use crate::exit::{Error, Exit};
-use crate::output::Json;
+use crate::exit::{Error, Exit, usage};
+use crate::output::Sink;
 use crate::{interference, signals};
 use halt::Halt;
 use messages::Printer;
@@ -33,7 +33,7 @@ use messages::Printer;
 const PIECES_PER_S: u64 = 10;
 
 /// The result of one file system.
-enum Came {
+enum Outcome {
     /// Nothing was to be trimmed: it was looked at only.
     Looked,
     Trimmed(Box<Trimmed>),
@@ -49,20 +49,15 @@ pub(crate) fn run(args: &FstrimArgs) -> Result<Exit, Error> {
     if args.install_timer {
         return install::install(args, &details);
     }
-    let card = args
-        .goal
-        .profile
-        .as_deref()
-        .map(crate::card::named)
-        .transpose()?;
+    let card = args.goal.card()?;
     let stop = signals::stop_flag()?;
     let many = args.mounts.is_empty();
     let selected = match many {
         true => listed(args)?,
         false => args.mounts.iter().map(|path| named(path)).collect(),
     };
-    let file = args.json.as_deref().map(Json::open).transpose()?;
-    let mut printer = Printer::new(args);
+    let file = Sink::named(&args.json)?;
+    let mut printer = Printer::new(args, Sink::people(&file));
     if many && selected.is_empty() && !args.quiet {
         printer.note("no file system that is listed can be trimmed");
     }
@@ -77,9 +72,9 @@ pub(crate) fn run(args: &FstrimArgs) -> Result<Exit, Error> {
         if sums.interrupted || many && is_gone(&one.path) {
             continue;
         }
-        let came = trim(one, args, &details, card.as_ref(), &halt, &mut printer);
-        sums.add(&came, args, many);
-        sums.all.push(json::file_system(one, &came, args));
+        let outcome = trim(one, args, &details, card.as_ref(), &halt, &mut printer);
+        sums.add(&outcome, args, many);
+        sums.all.push(json::file_system(one, &outcome, args));
     }
     let exit = match halt.lost().filter(|_| sums.interrupted) {
         Some(why) => {
@@ -89,7 +84,7 @@ pub(crate) fn run(args: &FstrimArgs) -> Result<Exit, Error> {
         None => sums.exit(many),
     };
     if let Some(file) = file {
-        file.write(&json::of(sums.all, &policy(args, &details), exit))?;
+        file.json(&json::of(sums.all, &policy(args, &details), exit))?;
     }
     Ok(exit)
 }
@@ -106,17 +101,17 @@ struct Sums {
 }
 
 impl Sums {
-    fn add(&mut self, came: &Came, args: &FstrimArgs, many: bool) {
-        match came {
-            Came::Looked => self.done += 1,
-            Came::Trimmed(trimmed) => {
+    fn add(&mut self, outcome: &Outcome, args: &FstrimArgs, many: bool) {
+        match outcome {
+            Outcome::Looked => self.done += 1,
+            Outcome::Trimmed(trimmed) => {
                 self.interrupted |= trimmed.stopped.is_some();
                 self.missed |= interference::is_missed(&trimmed.summary, &args.goal);
                 self.done += 1;
             }
-            Came::Unsupported(_) if many || args.quiet_unsupported => self.done += 1,
-            Came::Failed(_) | Came::Unsupported(_) => self.failed += 1,
-            Came::Interrupted => self.interrupted = true,
+            Outcome::Unsupported(_) if many || args.quiet_unsupported => self.done += 1,
+            Outcome::Failed(_) | Outcome::Unsupported(_) => self.failed += 1,
+            Outcome::Interrupted => self.interrupted = true,
         }
     }
 
@@ -153,7 +148,7 @@ fn listed(args: &FstrimArgs) -> Result<Vec<Selected>, Error> {
         None if args.fstab => FSTAB,
         None => MOUNTED,
     };
-    select(files, args.types.as_deref()).map_err(|error| Error::Usage(error.to_string()))
+    select(files, args.types.as_deref()).map_err(|error| usage(error.to_string()))
 }
 
 fn policy(args: &FstrimArgs, details: &Details) -> Policy {
@@ -174,17 +169,17 @@ fn trim(
     card: Option<&Card>,
     halt: &Halt,
     printer: &mut Printer,
-) -> Came {
+) -> Outcome {
     printer.begin(&one.path);
     let outcome = trimmed(one, args, details, card, halt, printer);
     printer.end();
     match outcome {
-        Ok(None) => Came::Looked,
+        Ok(None) => Outcome::Looked,
         Ok(Some(trimmed)) => {
             printer.trimmed(one, &trimmed, args);
-            Came::Trimmed(Box::new(trimmed))
+            Outcome::Trimmed(Box::new(trimmed))
         }
-        Err(TrimError::Reclaim(ReclaimError::Interrupted)) => Came::Interrupted,
+        Err(TrimError::Reclaim(ReclaimError::Interrupted)) => Outcome::Interrupted,
         Err(error) => {
             let text = match error {
                 TrimError::Reclaim(ReclaimError::Refused(refusal)) => {
@@ -197,8 +192,8 @@ fn trim(
                 printer.failed(&text);
             }
             match unsupported {
-                true => Came::Unsupported(text),
-                false => Came::Failed(text),
+                true => Outcome::Unsupported(text),
+                false => Outcome::Failed(text),
             }
         }
     }
@@ -210,10 +205,8 @@ fn forecast(path: &Path, args: &FstrimArgs, card: Option<&Card>) -> Option<Forec
     let found = storage::describe(path).ok()?;
     let tables = linux::dm::tables(&sys).unwrap_or_default();
     let stack = storage::stack::Stack::of(&sys, &found, &tables);
-    let end = args
-        .length
-        .map_or(u64::MAX, |length| args.offset.saturating_add(length));
-    let range = args.offset..end;
+    let end = args.length.map(|length| args.offset.saturating_add(length));
+    let range = args.offset..end.unwrap_or(u64::MAX);
     diagnose::forecast::if_trimmed(path, range, args.minimum, &stack, card)
 }
 
@@ -235,9 +228,8 @@ fn trimmed(
         let text = format!("{}: {}\n", names::shown(&one.path), survey.intention()?);
         Stream::Out.print(&text);
         let forecast = forecast(&one.path, args, card);
-        let (bytes, commands) = forecast
-            .as_ref()
-            .map_or((1, 1), |one| (one.bytes, one.commands));
+        let known = forecast.as_ref().map(|one| (one.bytes, one.commands));
+        let (bytes, commands) = known.unwrap_or((1, 1));
         let open = args
             .goal
             .foreseen(card, &Work::new(bytes.max(1), commands.max(1)));

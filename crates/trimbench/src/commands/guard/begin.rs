@@ -36,8 +36,7 @@ pub(super) fn start(
     details: &Details,
     stop: &Arc<AtomicBool>,
 ) -> Result<Exit, Error> {
-    let card = args.goal.profile.as_deref().map(crate::card::named);
-    let card = card.transpose()?;
+    let card = args.goal.card()?;
     let print = |text: &str| Stream::Err.print(&format!("trimbench guard: {text}\n"));
     let say = |text: &str| {
         if !args.quiet {

@@ -9,106 +9,63 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use reclaim::guard::Status;
 
+/// Registers figures: name, help, value.
+macro_rules! register {
+    ($registry:ident, $metric:ty, $set:ident: $($name:literal, $help:literal, $value:expr;)*) => {
+        $({
+            let metric = <$metric>::default();
+            metric.$set($value);
+            $registry.register($name, $help, metric);
+        })*
+    };
+}
+
+type Value = Gauge<f64, AtomicU64>;
+type Seconds = Counter<f64, AtomicU64>;
+
 /// The figures of a guard, each with its mount point as a label. `None`: no guard runs.
 pub(super) fn registry(mount: &Path, status: Option<&Status>) -> Registry {
     let mut all = Registry::with_prefix("trimbench_guard");
     let mount = mount.to_string_lossy().into_owned();
     let label = (Cow::Borrowed("mount"), Cow::Owned(mount));
     let registry = all.sub_registry_with_label(label);
-    let up = Gauge::<f64, AtomicU64>::default();
-    up.set(f64::from(u8::from(status.is_some())));
-    registry.register("up", "Whether the guard runs", up);
+    register! { registry, Value, set:
+        "up", "Whether the guard runs", f64::from(u8::from(status.is_some()));
+    }
     let Some(status) = status else { return all };
-    for (name, help, value) in gauges(status) {
-        if let Some(value) = value {
-            let gauge = Gauge::<f64, AtomicU64>::default();
-            gauge.set(value);
-            registry.register(name, help, gauge);
-        }
-    }
-    let busy = Counter::<f64, AtomicU64>::default();
-    busy.inc_by(status.trim.busy_s);
-    registry.register(
-        "busy_seconds",
-        "Time that the drive was busy with trims",
-        busy,
-    );
-    for (name, help, value) in [
-        (
-            "goal_met",
-            "Series of trims in which the goal was met",
-            status.goals.met,
-        ),
-        (
-            "goal_missed",
-            "Series in which the goal was missed",
-            status.goals.missed,
-        ),
-        ("trimmed_bytes", "Bytes trimmed", status.trim.trimmed_bytes),
-    ] {
-        let counter = Counter::<u64>::default();
-        counter.inc_by(value);
-        registry.register(name, help, counter);
-    }
-    all
-}
-
-/// The values that rise and fall: name, help, and value where there is one.
-fn gauges(status: &Status) -> [(&'static str, &'static str, Option<f64>); 10] {
     let trim = &status.trim;
     let waits = trim.waits.unwrap_or_default();
-    [
-        (
-            "goal_slowdown_ratio",
-            "The share that others may lose",
-            Some(status.slowdown),
-        ),
-        (
-            "debt_bytes",
-            "Bytes freed and not trimmed",
-            Some(trim.debt_bytes as f64),
-        ),
-        (
-            "unknown_bytes",
-            "Free bytes that may never have been trimmed",
-            Some(trim.unknown_bytes as f64),
-        ),
-        (
-            "unseen_bytes",
-            "Bytes used and freed between two looks",
-            Some(trim.unseen_bytes as f64),
-        ),
-        (
-            "due_bytes",
-            "Bytes of the debt that are trimmed now",
-            Some(waits.due_bytes as f64),
-        ),
-        (
-            "min_run_bytes",
-            "Shorter free runs wait for more",
-            Some(trim.min_run_bytes as f64),
-        ),
-        (
-            "short_bytes",
-            "Bytes of the debt in such short runs",
-            Some(waits.short_bytes as f64),
-        ),
-        (
-            "debt_oldest_seconds",
-            "How long the oldest debt has waited",
-            Some(trim.oldest_s.unwrap_or(0.0)),
-        ),
-        (
-            "debt_age_p50_seconds",
-            "How long trimmed bytes had waited",
-            trim.age_p50_s,
-        ),
-        (
-            "debt_age_p99_seconds",
-            "How long trimmed bytes had waited",
-            trim.age_p99_s,
-        ),
-    ]
+    register! { registry, Value, set:
+        "goal_slowdown_ratio", "The share that others may lose", status.slowdown;
+        "debt_bytes", "Bytes freed and not trimmed", trim.debt_bytes as f64;
+        "unknown_bytes", "Free bytes that may never have been trimmed", trim.unknown_bytes as f64;
+        "unseen_bytes", "Bytes used and freed between two looks", trim.unseen_bytes as f64;
+        "due_bytes", "Bytes of the debt that are trimmed now", waits.due_bytes as f64;
+        "min_run_bytes", "Shorter free runs wait for more", trim.min_run_bytes as f64;
+        "short_bytes", "Bytes of the debt in such short runs", waits.short_bytes as f64;
+        "debt_oldest_seconds", "How long the oldest debt has waited", trim.oldest_s.unwrap_or(0.0);
+    }
+    let waited = "How long trimmed bytes had waited";
+    let ages = [
+        ("debt_age_p50_seconds", trim.age_p50_s),
+        ("debt_age_p99_seconds", trim.age_p99_s),
+    ];
+    for (name, age_s) in ages {
+        if let Some(age_s) = age_s {
+            let age = Value::default();
+            age.set(age_s);
+            registry.register(name, waited, age);
+        }
+    }
+    register! { registry, Seconds, inc_by:
+        "busy_seconds", "Time that the drive was busy with trims", trim.busy_s;
+    }
+    register! { registry, Counter<u64>, inc_by:
+        "goal_met", "Series of trims in which the goal was met", status.goals.met;
+        "goal_missed", "Series in which the goal was missed", status.goals.missed;
+        "trimmed_bytes", "Bytes trimmed", trim.trimmed_bytes;
+    }
+    all
 }
 
 #[cfg(test)]

@@ -4,12 +4,13 @@ use std::path::{Path, PathBuf};
 
 use linux::mounts::Mount;
 use record::units::names::shown;
+use record::units::{duration_exact, percent_exact};
 use storage::FileSystem;
 
 use crate::commands::guard::args::{Details, StartArgs};
 use crate::console::Stream;
 use crate::exit::{Error, Exit};
-use crate::goal::{GoalArgs, in_shell};
+use crate::goal::in_shell;
 use crate::systemd::{Units, absolute, in_unit, own_program, refuse_control, with_command};
 
 const MARK: &str = "# Written by trimbench guard --install";
@@ -20,9 +21,7 @@ const SERVICE: &str = include_str!("../../../systemd/trimbench-guard@.service");
 
 /// Writes the service, unless another is there.
 pub(super) fn install(args: &StartArgs, details: &Details) -> Result<Exit, Error> {
-    if let Some(name) = &args.goal.profile {
-        crate::card::named(name)?;
-    }
+    args.goal.card()?;
     let own = own_program()?;
     let command = command(args, details, &own)?;
     let files = [(details.unit_dir().join(NAME), text(args, &command)?)];
@@ -45,10 +44,11 @@ pub(super) fn install(args: &StartArgs, details: &Details) -> Result<Exit, Error
 
 /// The service, which sees the file systems as writable and waits for their mounts.
 fn text(args: &StartArgs, command: &[String]) -> Result<String, Error> {
-    let paths: Result<Vec<String>, Error> = (args.mounts.iter())
-        .map(|mount| Ok(in_unit(&absolute(mount)?)))
-        .collect();
-    let paths = paths?.join(" ");
+    let paths = args
+        .mounts
+        .iter()
+        .map(|mount| Ok(in_unit(&absolute(mount)?)));
+    let paths = paths.collect::<Result<Vec<String>, Error>>()?.join(" ");
     let is_btrfs = |path: &PathBuf| {
         Mount::of(path).is_ok_and(|mount| FileSystem::mounted(&mount) == FileSystem::Btrfs)
     };
@@ -68,28 +68,15 @@ fn text(args: &StartArgs, command: &[String]) -> Result<String, Error> {
 fn command(args: &StartArgs, details: &Details, own: &Path) -> Result<Vec<String>, Error> {
     let mut words = vec![absolute(own)?, "guard".to_owned()];
     let mut add = |key: &str, value: String| words.push(format!("--set={key}={value}"));
-    add("max-age", record::units::duration_exact(details.max_age()));
-    add("most", record::units::percent_exact(details.most()));
+    add("max-age", duration_exact(details.max_age()));
+    add("most", percent_exact(details.most()));
     if let Some(bytes) = details.min_run {
         add("min-run", bytes.to_string());
     }
     if let Some(hours) = details.between {
         add("between", hours.to_string());
     }
-    let profile = match &args.goal.profile {
-        Some(name) if name.contains('/') || name.ends_with(".toml") => {
-            Some(absolute(Path::new(name))?)
-        }
-        name => name.clone(),
-    };
-    let goal = GoalArgs {
-        // Also where it is the default, which another version may have another of.
-        slowdown: Some(args.goal.goal().slowdown),
-        max_latency: args.goal.max_latency,
-        deadline: args.goal.deadline,
-        profile,
-    };
-    words.extend(goal.given());
+    words.extend(args.goal.in_unit(true)?);
     for (given, word) in [(args.remount, "--remount"), (args.quiet, "--quiet")] {
         if given {
             words.push(word.to_owned());

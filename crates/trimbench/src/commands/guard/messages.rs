@@ -6,6 +6,7 @@ use reclaim::Event;
 use reclaim::guard::{FRESH_FOR, LITTLE, LITTLE_FOR, Left, Status};
 use reclaim::throttle::Summary;
 use record::units::names::quoted;
+use record::units::{self, bytes, count, duration_exact, percent_exact, seconds};
 use serde_json::{Value, json};
 
 use crate::goal::{GoalArgs, default_slowdown, in_shell};
@@ -13,10 +14,10 @@ use crate::interference;
 
 /// The first message.
 pub(super) fn begins(mount: &Path) -> String {
+    let mount = quoted(mount);
     format!(
-        "{}: trims what is freed on this file system; stop with Ctrl-C, or with: trimbench guard stop {}",
-        quoted(mount),
-        quoted(mount)
+        "{mount}: trims what is freed on this file system; stop with Ctrl-C, or with: trimbench guard \
+         stop {mount}"
     )
 }
 
@@ -41,13 +42,9 @@ pub(super) fn event(event: &Event<'_>) -> Option<String> {
             busy_s,
             summary,
         } => {
-            let text = format!(
-                "{}: trimmed {} in the last {}{}",
-                quoted(mount),
-                record::units::bytes(*bytes),
-                record::units::seconds(*within_s),
-                busy(*busy_s)
-            );
+            let (trimmed, within) = (units::bytes(*bytes), seconds(*within_s));
+            let (mount, busy) = (quoted(mount), busy(*busy_s));
+            let text = format!("{mount}: trimmed {trimmed} in the last {within}{busy}");
             Some(with_figures(text, *summary))
         }
         _ => None,
@@ -55,34 +52,27 @@ pub(super) fn event(event: &Event<'_>) -> Option<String> {
 }
 
 /// How long the drive was busy; nothing where that isn't counted.
-fn busy(seconds: f64) -> String {
-    match seconds > 0.0 {
-        true => format!(
-            "; the drive was busy with that for {}",
-            record::units::seconds(seconds)
-        ),
+fn busy(long_s: f64) -> String {
+    match long_s > 0.0 {
+        true => format!("; the drive was busy with that for {}", seconds(long_s)),
         false => String::new(),
     }
 }
 
 fn with_figures(text: String, summary: Option<&Summary>) -> String {
     let Some(summary) = summary else { return text };
-    let lost = interference::lost(summary);
-    let goals = interference::goals(summary).into_iter();
-    std::iter::once(format!("{text}; {lost}"))
-        .chain(goals)
-        .collect::<Vec<_>>()
-        .join("; ")
+    let mut parts = vec![text, interference::lost(summary)];
+    parts.extend(interference::goals(summary));
+    parts.join("; ")
 }
 
 /// The debt that a guard leaves, if it is worth a trim.
 pub(super) fn untrimmed(left: &Left) -> Option<String> {
+    let (mount, debt) = (quoted(&left.mount), bytes(left.debt_bytes));
     (left.debt_bytes > 0).then(|| {
         format!(
-            "{}: {} that are free aren't trimmed; start a guard again, or run: trimbench fstrim {}",
-            quoted(&left.mount),
-            record::units::bytes(left.debt_bytes),
-            quoted(&left.mount)
+            "{mount}: {debt} that are free aren't trimmed; start a guard again, or run: trimbench \
+             fstrim {mount}"
         )
     })
 }
@@ -98,48 +88,33 @@ pub(super) fn failures(left: &Left) -> Vec<String> {
 /// How a guard stands.
 pub(super) fn status(status: &Status) -> String {
     let trim = &status.trim;
+    let (mount, pid) = (quoted(&status.mount), status.pid);
+    let (long, debt) = (seconds(status.running_s as f64), bytes(trim.debt_bytes));
+    let oldest = trim.oldest_s.map(seconds);
+    let oldest = oldest.map_or(String::new(), |long| format!(", the oldest for {long}"));
+    let extents = count(trim.extents);
     let mut text = format!(
-        "{}: guarded by process {} for {}\n  debt      {} freed and not trimmed, in {} extents",
-        quoted(&status.mount),
-        status.pid,
-        record::units::seconds(status.running_s as f64),
-        record::units::bytes(trim.debt_bytes),
-        record::units::count(trim.extents)
+        "{mount}: guarded by process {pid} for {long}\n  \
+         debt      {debt} freed and not trimmed, in {extents} extents{oldest}\n"
     );
-    if let Some(oldest) = trim.oldest_s {
-        text += &format!(", the oldest for {}", record::units::seconds(oldest));
-    }
-    text += "\n";
     if trim.unknown_bytes > 0 {
-        text += &format!(
-            "  unknown   {} are free and may never have been trimmed\n",
-            record::units::bytes(trim.unknown_bytes)
-        );
+        let unknown = bytes(trim.unknown_bytes);
+        text += &format!("  unknown   {unknown} are free and may never have been trimmed\n");
     }
     if trim.unseen_bytes > 0 {
-        text += &format!(
-            "  unseen    up to {} were used and freed between two looks\n",
-            record::units::bytes(trim.unseen_bytes)
-        );
+        let unseen = bytes(trim.unseen_bytes);
+        text += &format!("  unseen    up to {unseen} were used and freed between two looks\n");
     }
-    let reasons = reasons(status);
-    for (index, reason) in reasons.iter().enumerate() {
+    for (index, reason) in reasons(status).iter().enumerate() {
         let head = if index == 0 { "waits" } else { "" };
         text += &format!("  {head:<9} {reason}\n");
     }
-    text += &format!(
-        "  trimmed   {} since the guard's start{}",
-        record::units::bytes(trim.trimmed_bytes),
-        busy(trim.busy_s)
-    );
-    if let (Some(p50), Some(p99)) = (trim.age_p50_s, trim.age_p99_s) {
-        text += &format!(
-            "\n            half within {}, 99 % within {} of being freed",
-            record::units::seconds(p50),
-            record::units::seconds(p99)
-        );
+    let (trimmed, busy) = (bytes(trim.trimmed_bytes), busy(trim.busy_s));
+    text += &format!("  trimmed   {trimmed} since the guard's start{busy}\n");
+    if let (Some(p50), Some(p99)) = (trim.age_p50_s.map(seconds), trim.age_p99_s.map(seconds)) {
+        text += &format!("            half within {p50}, 99 % within {p99} of being freed\n");
     }
-    text + "\n" + &goal(status)
+    text + &goal(status)
 }
 
 /// Why debt waits, each with its rule.
@@ -152,50 +127,33 @@ fn reasons(status: &Status) -> Vec<String> {
     }
     let waits = trim.waits.unwrap_or_default();
     let half = status.max_age_s / 2.0;
+    let fresh = duration_exact(FRESH_FOR);
+    let (little, little_for) = (bytes(LITTLE), seconds(LITTLE_FOR.as_secs_f64().min(half)));
+    let (short, half) = (bytes(trim.min_run_bytes), seconds(half));
+    let fresh = format!("until it is free for {fresh}, because it may be used again");
+    let short = format!("in runs below {short} (min-run), for {half} (half of max-age)");
+    let due = "for nothing: trimmed now, as fast as the goal allows";
     let all = [
-        (
-            waits.fresh_bytes,
-            format!(
-                "until it is free for {}, because it may be used again",
-                record::units::duration_exact(FRESH_FOR)
-            ),
-        ),
+        (waits.fresh_bytes, fresh),
         (
             waits.little_bytes,
-            format!(
-                "until there are {}, or for {}",
-                record::units::bytes(LITTLE),
-                record::units::seconds(LITTLE_FOR.as_secs_f64().min(half))
-            ),
+            format!("until there are {little}, or for {little_for}"),
         ),
-        (
-            waits.short_bytes,
-            format!(
-                "in runs below {} (min-run), for {} (half of max-age)",
-                record::units::bytes(trim.min_run_bytes),
-                record::units::seconds(half)
-            ),
-        ),
+        (waits.short_bytes, short),
         (waits.hours_bytes, "for the hours of `between`".to_owned()),
-        (
-            waits.due_bytes,
-            "for nothing: trimmed now, as fast as the goal allows".to_owned(),
-        ),
+        (waits.due_bytes, due.to_owned()),
     ];
     let some = all.into_iter().filter(|(bytes, _)| *bytes > 0);
-    some.map(|(bytes, rule)| format!("{} {rule}", record::units::bytes(bytes)))
+    some.map(|(size, rule)| format!("{} {rule}", bytes(size)))
         .collect()
 }
 
 fn goal(status: &Status) -> String {
+    let slowdown = percent_exact(status.slowdown);
     let latency = status.max_latency_ms;
-    format!(
-        "  goal      --slowdown {}{}; met {} times, missed {} times\n",
-        record::units::percent_exact(status.slowdown),
-        latency.map_or(String::new(), |ms| format!(" --max-latency {ms}ms")),
-        status.goals.met,
-        status.goals.missed,
-    )
+    let latency = latency.map_or(String::new(), |ms| format!(" --max-latency {ms}ms"));
+    let (met, missed) = (status.goals.met, status.goals.missed);
+    format!("  goal      --slowdown {slowdown}{latency}; met {met} times, missed {missed} times\n")
 }
 
 /// The same as JSON.

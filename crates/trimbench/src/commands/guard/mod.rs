@@ -57,10 +57,8 @@ fn dry_run(args: &StartArgs, details: &Details) -> Result<Exit, Error> {
         let intention = intend(mount, &options)?;
         Stream::Out.print(&messages::intended(mount, &intention, &args.goal));
     }
-    let card = args.goal.profile.as_deref().map(crate::card::named);
-    let foreseen = args
-        .goal
-        .foreseen(card.transpose()?.as_ref(), &Work::new(1, 1));
+    let card = args.goal.card()?;
+    let foreseen = args.goal.foreseen(card.as_ref(), &Work::new(1, 1));
     if let Some(open) = foreseen.map_err(ReclaimError::Refused)? {
         Stream::Out.print(&format!("  {open}\n"));
     }

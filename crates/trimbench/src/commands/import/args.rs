@@ -10,7 +10,6 @@ use record::section;
 use record::units::values::positive_duration;
 
 use super::parsers::{at, members};
-use crate::commands::run::parsers::condition;
 use crate::record_output::Format;
 
 const EXAMPLES: &str = "\
@@ -73,7 +72,7 @@ pub struct ImportArgs {
     ///
     /// Also 'p99>20ms', 'depth<10%' or 'stall(sdb)>200ms'. Exit with 1 if the log does not tell. May
     /// be repeated.
-    #[arg(long, value_name = "COND", value_parser = condition)]
+    #[arg(long, value_name = "COND", value_parser = str::parse::<Condition>)]
     pub fail_on: Vec<Condition>,
 
     /// Print only the verdict's sentence

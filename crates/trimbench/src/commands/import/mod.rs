@@ -18,7 +18,7 @@ use report::terminal;
 
 use crate::commands::import::args::{Details, FirstReport, ImportArgs};
 use crate::console::Stream;
-use crate::exit::{Error, Exit};
+use crate::exit::{Error, Exit, usage};
 use crate::output::{Output, Sink};
 use crate::record_output::Format;
 use crate::record_output::{self, Shown};
@@ -35,7 +35,7 @@ pub(crate) fn run(args: &ImportArgs) -> Result<Exit, Error> {
     if let Some(output) = &output
         && let Some(path) = args.paths.iter().find(|path| output.is(path))
     {
-        return Err(Error::Usage(format!(
+        return Err(usage(format!(
             "{}: is to be imported and the --output at once; give another file",
             names::shown(path)
         )));
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &ImportArgs) -> Result<Exit, Error> {
     let details = Details::of(&args.set).map_err(Error::Usage)?;
     let mut texts = Texts::default();
     for path in &args.paths {
-        texts.take(path)?;
+        texts.add(path)?;
     }
     if !args.quiet {
         for text in &texts.found {
@@ -68,8 +68,8 @@ pub(crate) fn run(args: &ImportArgs) -> Result<Exit, Error> {
 
 fn open(path: &Path) -> Result<Output, Error> {
     if path.as_os_str() == "-" {
-        return Err(Error::Usage(
-            "--output: a record isn't written to standard output; give a file".into(),
+        return Err(usage(
+            "--output: a record isn't written to standard output; give a file",
         ));
     }
     Output::open(path)
@@ -84,10 +84,8 @@ fn show(args: &ImportArgs, record: &RunRecord, verdict: &Verdict) -> Result<(), 
     }
     // Tables of figures have no place for what is to be known of them.
     if matches!(args.format, Format::Csv | Format::CsvDevices | Format::Hlog) {
-        let warnings = record
-            .events
-            .iter()
-            .filter(|e| e.kind == EventKind::Warning);
+        let events = record.events.iter();
+        let warnings = events.filter(|event| event.kind == EventKind::Warning);
         for detail in warnings.filter_map(|event| event.detail.as_ref()) {
             Stream::Err.print(&names::harmless(&format!("{detail}\n")));
         }
@@ -122,7 +120,7 @@ impl Material {
                 Kind::Iostat => {
                     if let Some((one, _)) = all.iostat {
                         let (other, kind) = (text.name, text.kind);
-                        return Err(Error::Usage(format!(
+                        return Err(usage(format!(
                             "{one} and {other} are both {kind}: import one at a time"
                         )));
                     }
@@ -158,7 +156,7 @@ impl Material {
         };
         all.series = match logs.is_empty() {
             true => progress,
-            false => fio::series(logs, &about).map_err(|e| Error::Usage(e.to_string()))?,
+            false => fio::series(logs, &about).map_err(|e| usage(e.to_string()))?,
         };
         Ok(all)
     }
@@ -168,9 +166,9 @@ impl Material {
         let end_s = record.intervals.end_s();
         let within = |at: &formats::Moment| (0.0..end_s).contains(&at.in_record(&record));
         if !args.at.as_ref().is_none_or(within) {
-            return Err(Error::Usage(format!(
-                "--at: the record covers {} from its begin, and that is not in it",
-                record::units::seconds(end_s)
+            let covers = record::units::seconds(end_s);
+            return Err(usage(format!(
+                "--at: the record covers {covers} from its begin, and that is not in it"
             )));
         }
         Ok(record)
@@ -196,9 +194,7 @@ impl Material {
         let (name, text) = self.notes.clone().unwrap_or_default();
         match formats::Foreign::in_text(&text).filter(|_| !iostat::Notes::is_one(&text)) {
             Some(tool) => unfit(&name, foreign(tool)),
-            None => Error::Usage(
-                "notes alone make no record; give what iostat or fio wrote, too".into(),
-            ),
+            None => usage("notes alone make no record; give what iostat or fio wrote, too"),
         }
     }
 
@@ -210,7 +206,7 @@ impl Material {
             (details.first_report.is_some(), "--set first-report"),
         ] {
             if given {
-                return Err(Error::Usage(format!(
+                return Err(usage(format!(
                     "{name}: is of an iostat log, and there is none among these files"
                 )));
             }
@@ -240,10 +236,7 @@ fn options(args: &ImportArgs, details: &Details) -> Options {
 fn whole(name: &str, from: Box<dyn Read>) -> Result<String, Error> {
     let mut bytes = Vec::new();
     let read = from.take(LONGEST + 1).read_to_end(&mut bytes);
-    read.map_err(|source| crate::input::InputError::Unreadable {
-        name: name.to_owned(),
-        source,
-    })?;
+    read.map_err(|source| crate::input::InputError::unreadable(name, source))?;
     if bytes.len() as u64 > LONGEST {
         return Err(unfit(name, "is longer than 256 MiB"));
     }

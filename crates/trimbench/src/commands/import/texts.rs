@@ -7,7 +7,7 @@ use formats::{Foreign, Kind};
 
 use record::units::names;
 
-use crate::exit::Error;
+use crate::exit::{Error, usage};
 use crate::input;
 
 /// A text, of which it is known what it is.
@@ -31,7 +31,7 @@ pub(super) struct Texts {
 
 impl Texts {
     /// Takes a file, or the files of a folder.
-    pub(super) fn take(&mut self, path: &Path) -> Result<(), Error> {
+    pub(super) fn add(&mut self, path: &Path) -> Result<(), Error> {
         if path.as_os_str() != "-" && path.is_dir() {
             return self.folder(path);
         }
@@ -66,9 +66,10 @@ impl Texts {
             let text = look(&file)?;
             match text.kind {
                 kind if is_used(kind) => self.found.push(text),
-                kind => self
-                    .left_out
-                    .push(format!("{}: left out: {kind}", text.name)),
+                kind => {
+                    let left_out = format!("{}: left out: {kind}", text.name);
+                    self.left_out.push(left_out);
+                }
             }
         }
         if self.found.len() == before {
@@ -85,10 +86,8 @@ impl Texts {
 /// Whether a text of this kind makes a record, or a part of one.
 fn is_used(kind: Kind) -> bool {
     use Kind::{FioHistogram, FioJson, FioLog, FioText, Iostat, Notes};
-    matches!(
-        kind,
-        Iostat | FioLog | FioHistogram | FioJson | FioText | Notes
-    )
+    let used = [Iostat, FioLog, FioHistogram, FioJson, FioText, Notes];
+    used.contains(&kind)
 }
 
 fn unknown(mut text: Text) -> Error {
@@ -109,7 +108,7 @@ pub(super) fn foreign(tool: Foreign) -> String {
 
 /// An error about one of the texts.
 pub(super) fn unfit(name: &str, why: impl std::fmt::Display) -> Error {
-    Error::Usage(format!("{name}: {why}"))
+    usage(format!("{name}: {why}"))
 }
 
 /// Opens a file, and detects its kind from its begin, of a compressed one from its contents.
@@ -125,10 +124,7 @@ fn look(path: &Path) -> Result<Text, input::InputError> {
             read: Box::new(io::Cursor::new(begin).chain(rest)),
         });
     }
-    let failed = |source| input::InputError::Unreadable {
-        name: name.clone(),
-        source,
-    };
+    let failed = |source| input::InputError::unreadable(&name, source);
     let mut inside = input::decompressed(begin, rest).map_err(failed)?;
     let begin = input::begin(&name, &mut inside)?;
     Ok(Text {

@@ -9,14 +9,14 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use diagnose::inspect::collect::{collect, unpack};
 use diagnose::inspect::prove::ProveError;
 use diagnose::inspect::text;
-use diagnose::inspect::{Inspection, Now, Options, Proof, Scope, inspect, prove};
+use diagnose::inspect::{Now, Options, Proof, Scope, inspect, prove};
 use linux::SysRoot;
-use record::units::names;
+use record::units::{bytes, names};
 
-use crate::commands::inspect::args::InspectArgs;
+use crate::commands::inspect::args::{FailOn, InspectArgs};
 use crate::console::Stream;
-use crate::exit::{Error, Exit};
-use crate::output::Output;
+use crate::exit::{Error, Exit, usage};
+use crate::output::{self, Sink};
 use crate::signals;
 
 /// Carries out the command.
@@ -30,24 +30,19 @@ pub(crate) fn run(args: &InspectArgs) -> Result<Exit, Error> {
             (SysRoot::at(&unpacked.0), Some(unpacked))
         }
         Some(root) if !root.is_dir() => {
-            return Err(Error::Usage(format!(
-                "--sysroot {}: there is no such file or directory",
-                names::shown(root)
+            let root = names::shown(root);
+            return Err(usage(format!(
+                "--sysroot {root}: there is no such file or directory"
             )));
         }
         Some(root) => (SysRoot::at(root), None),
         None => (SysRoot::host(), None),
     };
-    let asked = match args.all {
+    let scope = match args.all {
         true => Scope::All,
         false => Scope::Path(args.if_deleted.first().unwrap_or(&args.path).clone()),
     };
-    let file = args
-        .json
-        .as_deref()
-        .filter(|path| *path != Path::new("-"))
-        .map(Output::open)
-        .transpose()?;
+    let json = Sink::named(&args.json)?;
     let mut options = options(args)?;
     if args.prove {
         match proof(args)? {
@@ -55,39 +50,26 @@ pub(crate) fn run(args: &InspectArgs) -> Result<Exit, Error> {
             None => return Ok(Exit::Interrupted),
         }
     }
-    let found = inspect(&sys, &asked, &options)?;
-    if args.json.is_some() && file.is_none() {
-        Stream::Out.json(&json(&found));
-    } else {
-        Stream::Out.print(&text::page(&found, args.verbose, Stream::Out.look()));
-    }
-    if let Some(file) = file {
-        file.json(&json(&found))?;
-    }
-    let held = args
-        .fail_on
-        .is_some_and(|least| found.worst() >= Some(least.severity()));
-    Ok(if held {
-        Exit::ConditionHeld
-    } else {
-        Exit::Done
+    let found = inspect(&sys, &scope, &options)?;
+    output::present(&found, json, Stream::Out, || {
+        text::page(&found, args.verbose, Stream::Out.look())
+    })?;
+    let holds = |least: FailOn| found.worst() >= Some(least.severity());
+    Ok(match args.fail_on.is_some_and(holds) {
+        true => Exit::ConditionHeld,
+        false => Exit::Done,
     })
 }
 
 /// Writes the archive of this machine.
 fn collected(file: &Path) -> Result<Exit, Error> {
-    let failed = |source| Error::OutputWrite {
-        path: file.to_path_buf(),
-        source,
-    };
-    let mut archive = std::io::BufWriter::new(std::fs::File::create(file).map_err(failed)?);
-    collect(&SysRoot::host(), &mut archive).map_err(failed)?;
+    let failed = Error::unwritten(file);
+    let mut archive = std::io::BufWriter::new(std::fs::File::create(file).map_err(&failed)?);
+    collect(&SysRoot::host(), &mut archive).map_err(&failed)?;
     let size = std::fs::metadata(file).map_or(0, |found| found.len());
+    let (shown, size, quoted) = (names::shown(file), bytes(size), names::quoted(file));
     Stream::Out.print(&format!(
-        "{}: {}; inspect it with: trimbench inspect --all --sysroot {}\n",
-        names::shown(file),
-        record::units::bytes(size),
-        names::quoted(file)
+        "{shown}: {size}; inspect it with: trimbench inspect --all --sysroot {quoted}\n"
     ));
     Ok(Exit::Done)
 }
@@ -103,7 +85,7 @@ impl Drop for Unpacked {
 
 /// An archive, unpacked for as long as the result lives.
 fn unpacked(file: &Path) -> Result<Unpacked, Error> {
-    let failed = |why: String| Error::Usage(format!("cannot read {}: {why}", names::shown(file)));
+    let failed = |why: String| usage(format!("cannot read {}: {why}", names::shown(file)));
     let name = format!("trimbench-sysroot-{}", std::process::id());
     let into = std::env::temp_dir().join(name);
     let made = std::fs::DirBuilder::new().mode(0o700).create(&into);
@@ -118,6 +100,7 @@ fn unpacked(file: &Path) -> Result<Unpacked, Error> {
 fn options(args: &InspectArgs) -> Result<Options, Error> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let unix_s = now.map_or(0, |now| now.as_secs() as i64);
+    let card = args.profile.as_deref().map(crate::card::named);
     Ok(Options {
         now: Now {
             unix_s,
@@ -126,11 +109,7 @@ fn options(args: &InspectArgs) -> Result<Options, Error> {
         privileged: rustix::process::geteuid().is_root(),
         proof: None,
         if_deleted: args.if_deleted.clone(),
-        card: args
-            .profile
-            .as_deref()
-            .map(crate::card::named)
-            .transpose()?,
+        card: card.transpose()?,
     })
 }
 
@@ -148,9 +127,4 @@ fn proof(args: &InspectArgs) -> Result<Option<Proof>, Error> {
         Err(ProveError::Interrupted) => Ok(None),
         Err(error) => Err(error.into()),
     }
-}
-
-fn json(found: &Inspection) -> serde_json::Value {
-    // Its keys are words and its values plain, so nothing can fail.
-    serde_json::to_value(found).unwrap_or_default()
 }

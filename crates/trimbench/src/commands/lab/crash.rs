@@ -2,14 +2,14 @@
 
 use ::lab::LabError;
 use ::lab::crash::{Check, Outcome, Recorded, check, states};
-use record::units::names;
 use record::units::settings::Section;
+use record::units::{count, names};
 use serde_json::json;
 
 use super::show;
 use crate::commands::lab::args::{CrashArgs, CrashDetails};
 use crate::console::Stream;
-use crate::exit::{Error, Exit};
+use crate::exit::{Error, Exit, usage};
 use crate::signals;
 
 /// The most failed states that are printed with the command's output.
@@ -18,25 +18,21 @@ const SHOWN: usize = 5;
 /// Checks every state, and reports those on which the command failed.
 pub(super) fn crash(args: &CrashArgs) -> Result<Exit, Error> {
     // An exit code of 1 would be that of a state that failed.
-    let not_begun = |error: LabError| Error::Usage(error.to_string());
+    let not_begun = |error: LabError| usage(error.to_string());
     let details = CrashDetails::of(&args.set).map_err(Error::Usage)?;
     let log = Recorded::open(&args.log).map_err(not_begun)?;
     let torn = details.torn.unwrap_or(log.sector);
     let from = details.from.as_deref();
     let limit = usize::try_from(details.limit()).unwrap_or(usize::MAX);
     let all = states(&log.records, from, details.torn, limit, details.seed());
+    let path = names::shown(&args.log);
     if all.is_empty() {
-        return Err(Error::Usage(format!(
-            "{} has no crash states{}",
-            names::shown(&args.log),
-            from.map_or_else(String::new, |mark| format!(" after a mark '{mark}'"))
-        )));
+        let after = from.map_or_else(String::new, |mark| format!(" after a mark '{mark}'"));
+        return Err(usage(format!("{path} has no crash states{after}")));
     }
+    let (changes, states) = (count(log.changes() as u64), count(all.len() as u64));
     Stream::Err.print(&format!(
-        "{} writes and discards in {}: {} crash states\n",
-        record::units::count(log.changes() as u64),
-        names::shown(&args.log),
-        record::units::count(all.len() as u64),
+        "{changes} writes and discards in {path}: {states} crash states\n"
     ));
     let how = Check {
         command: args.command.clone(),
@@ -49,11 +45,10 @@ pub(super) fn crash(args: &CrashArgs) -> Result<Exit, Error> {
         LabError::NotRun { .. } => not_begun(error),
         error => error.into(),
     })?;
-    if args.json {
-        Stream::Out.print(&show::pretty(&in_json(&outcome, all.len())));
-    } else {
-        Stream::Out.print(&text(&outcome));
-    }
+    Stream::Out.print(&match args.json {
+        true => show::pretty(&in_json(&outcome, all.len())),
+        false => text(&outcome),
+    });
     Ok(match outcome {
         Outcome { stopped: true, .. } => Exit::Interrupted,
         outcome if outcome.failed.is_empty() => Exit::Done,
@@ -62,11 +57,8 @@ pub(super) fn crash(args: &CrashArgs) -> Result<Exit, Error> {
 }
 
 fn text(outcome: &Outcome) -> String {
-    let mut text = format!(
-        "{} crash states checked, the command failed on {}\n",
-        record::units::count(outcome.checked as u64),
-        record::units::count(outcome.failed.len() as u64)
-    );
+    let [checked, failed] = [outcome.checked, outcome.failed.len()].map(|n| count(n as u64));
+    let mut text = format!("{checked} crash states checked, the command failed on {failed}\n");
     for failed in outcome.failed.iter().take(SHOWN) {
         text += &format!("state {}: {}\n", failed.number, failed.state.name());
         if let Some(mark) = &failed.state.mark {

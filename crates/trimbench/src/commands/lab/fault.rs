@@ -6,7 +6,7 @@ use ::lab::{Lab, LabError};
 
 use super::show;
 use crate::console::Stream;
-use crate::exit::Error;
+use crate::exit::{Error, usage};
 
 /// Adds a fault, takes all back, or lists them, on each of these drives, e.g. `a,b`. The power of
 /// several drives goes within about a millisecond.
@@ -32,7 +32,7 @@ fn on(lab: &Lab, name: &str, words: &[String]) -> Result<(), Error> {
         ["power", "off"] => lab.cut_power(name)?,
         ["power", "on"] => lab.restore_power(name)?,
         ["hang" | "power", ..] => {
-            return Err(Error::Usage(format!(
+            return Err(usage(format!(
                 "fault `{text}`: it is `hang TIME`, e.g. `hang 2s`, `power off` or `power on`"
             )));
         }
@@ -42,6 +42,5 @@ fn on(lab: &Lab, name: &str, words: &[String]) -> Result<(), Error> {
 }
 
 fn length(text: &str) -> Result<Duration, Error> {
-    record::units::parse_duration(text)
-        .map_err(|error| Error::Usage(format!("fault hang: {error}")))
+    record::units::parse_duration(text).map_err(|error| usage(format!("fault hang: {error}")))
 }

@@ -16,29 +16,25 @@ use record::units::names;
 
 use crate::commands::lab::args::{LabArgs, LabCommand, ProfilesCommand};
 use crate::console::{self, Stream};
-use crate::exit::{Error, Exit};
+use crate::exit::{Error, Exit, usage};
 use crate::{card, simulated};
 
 /// Carries out the command.
 pub(crate) fn run(args: LabArgs) -> Result<Exit, Error> {
     let lab = simulated::here();
-    if !matches!(args.command, LabCommand::Profiles(_)) {
+    let needs_drives = !matches!(args.command, LabCommand::Profiles(_));
+    if needs_drives {
         need_root()?;
     }
     // A server must not report here: its maker reads this as its last words.
-    if !matches!(
-        args.command,
-        LabCommand::Profiles(_) | LabCommand::Serve { .. }
-    ) && let Err(error) = ::lab::put_back_switch()
-    {
-        console::error(&Error::from(error));
-    }
-    if !matches!(
-        args.command,
-        // `down` finds dead drives, too; a server is no command of a person.
-        LabCommand::Profiles(_) | LabCommand::Down { .. } | LabCommand::Serve { .. }
-    ) {
-        sweep(&lab);
+    if needs_drives && !matches!(args.command, LabCommand::Serve { .. }) {
+        if let Err(error) = ::lab::put_back_switch() {
+            console::error(&Error::from(error));
+        }
+        // `down` finds dead drives, too.
+        if !matches!(args.command, LabCommand::Down { .. }) {
+            sweep(&lab);
+        }
     }
     match args.command {
         LabCommand::Up(args) => up::up(&lab, &args)?,
@@ -53,7 +49,7 @@ pub(crate) fn run(args: LabArgs) -> Result<Exit, Error> {
         LabCommand::Fault { name, words } => fault::fault(&lab, &name, &words)?,
         LabCommand::Exec { name, command } => {
             let Some((program, arguments)) = command.split_first() else {
-                return Err(Error::Usage("there is no command to run".to_owned()));
+                return Err(usage("there is no command to run"));
             };
             let error = lab.exec(&name, Command::new(program).args(arguments));
             return not_run(error);
@@ -107,8 +103,8 @@ fn need_root() -> Result<(), Error> {
     if rustix::process::geteuid().is_root() {
         return Ok(());
     }
-    Err(Error::Usage(
-        "trimbench lab needs root, for it mounts and makes loop devices: run it with sudo".into(),
+    Err(usage(
+        "trimbench lab needs root, for it mounts and makes loop devices: run it with sudo",
     ))
 }
 
@@ -117,14 +113,17 @@ fn sweep(lab: &Lab) {
     // What can't be listed is told by the command.
     for swept in lab.sweep().unwrap_or_default() {
         match swept.outcome {
-            Ok(()) => Stream::Err.print(&format!(
-                "drive `{}` was dead ({}) and is down now\n",
-                swept.name,
-                match swept.was_made {
-                    true => "its server had been killed",
-                    false => "who made it had been killed",
-                }
-            )),
+            Ok(()) => {
+                let killed = if swept.was_made {
+                    "its server"
+                } else {
+                    "who made it"
+                };
+                let name = swept.name;
+                Stream::Err.print(&format!(
+                    "drive `{name}` was dead ({killed} had been killed) and is down now\n"
+                ));
+            }
             Err(error) => console::error(&Error::from(error)),
         }
     }
@@ -132,17 +131,16 @@ fn sweep(lab: &Lab) {
 
 /// Takes down the drives, and reports each that stays.
 fn down(lab: &Lab, names: &[String], all: bool, force: bool) -> Result<Exit, Error> {
-    let how = if force {
-        Down::ByForce
-    } else {
-        Down::UnlessUsed
+    let how = match force {
+        true => Down::ByForce,
+        false => Down::UnlessUsed,
     };
     let errors = if all {
         let errors = lab.down_all(how).err().unwrap_or_default();
         if errors.is_empty() {
+            let root = names::shown(lab.root());
             Stream::Out.print(&format!(
-                "{}: no mount, loop device, process, cgroup or socket is left\n",
-                names::shown(lab.root())
+                "{root}: no mount, loop device, process, cgroup or socket is left\n"
             ));
         }
         errors
@@ -154,11 +152,9 @@ fn down(lab: &Lab, names: &[String], all: bool, force: bool) -> Result<Exit, Err
     for error in errors {
         let in_use = !force && matches!(error, LabError::Left { .. });
         let error = Error::from(error);
-        exit = if exit == Exit::Failed {
-            exit
-        } else {
-            error.exit()
-        };
+        if exit != Exit::Failed {
+            exit = error.exit();
+        }
         console::error(&error);
         if in_use {
             Stream::Err.print(

@@ -1,7 +1,7 @@
 //! Drives and profiles as text.
 
 use ::lab::{Info, Stats};
-use record::units::names;
+use record::units::{bytes, count, names, seconds};
 use serde_json::{Value, json};
 use ssd::profiles;
 
@@ -26,10 +26,7 @@ pub(super) fn list(drives: &[(Option<Stats>, Info)], as_json: bool) -> String {
             text += &format!("  [{fault}]");
         }
         if let Some(stats) = stats.as_ref().filter(|stats| stats.no_room > 0) {
-            text += &format!(
-                "  [full: {} writes failed]",
-                record::units::count(stats.no_room)
-            );
+            text += &format!("  [full: {} writes failed]", count(stats.no_room));
         }
         if stats.as_ref().is_some_and(|stats| stats.not_logged > 0) {
             text += "  [its log is full: every write fails]";
@@ -43,15 +40,11 @@ pub(super) fn list(drives: &[(Option<Stats>, Info)], as_json: bool) -> String {
 pub(super) fn faults(stats: &Stats) -> Vec<String> {
     let set = stats.faults.iter().map(|fault| {
         let over = if fault.over { ", over" } else { "" };
-        format!(
-            "{}: {} struck{over}",
-            fault.fault,
-            record::units::count(fault.struck)
-        )
+        format!("{}: {} struck{over}", fault.fault, count(fault.struck))
     });
     let hang = stats
         .hangs_for_s
-        .map(|left| format!("hang: {} left", record::units::seconds(left)));
+        .map(|left| format!("hang: {} left", seconds(left)));
     let power = (!stats.power).then(|| "power off".to_owned());
     set.chain(hang).chain(power).collect()
 }
@@ -63,21 +56,15 @@ pub(super) fn line(info: &Info) -> String {
         None => "no device".to_owned(),
     };
     let spec = &info.spec;
-    let mut text = format!(
-        "{}  {device}  {}  {}",
-        spec.name,
-        record::units::bytes(spec.size_bytes),
-        simulated::profile(info),
-    );
+    let (size, profile) = (bytes(spec.size_bytes), simulated::profile(info));
+    let mut text = format!("{}  {device}  {size}  {profile}", spec.name);
     let changed = card::changed(info);
     if !changed.is_empty() {
         text += &format!(", set by hand: {}", changed.join(", "));
     }
-    if let Some(most) = spec
-        .store_limit_bytes
-        .filter(|most| *most < spec.size_bytes)
-    {
-        text += &format!("  keeps {} at most", record::units::bytes(most));
+    let limit = spec.store_limit_bytes;
+    if let Some(most) = limit.filter(|most| *most < spec.size_bytes) {
+        text += &format!("  keeps {} at most", bytes(most));
     }
     if let Some(fs) = spec.fs {
         text += &format!("  {}", fs.name());
@@ -118,30 +105,30 @@ pub(super) fn pretty(value: &Value) -> String {
 
 /// A profile's file, with the figures that it leaves to their defaults as comments.
 pub(super) fn profile(card: &ssd::Card) -> String {
-    let mut text = card.to_string();
     let left_out = ssd::card::KEYS
         .iter()
         .filter(|key| card.note(key.name).is_none());
-    let mut lines = left_out.map(|key| match key.default {
-        Some(default) => format!("# {} = {default}: {}\n", key.name, key.about),
-        None => format!("# {}: {}\n", key.name, key.about),
+    let lines = left_out.map(|key| {
+        let default = key.default.map(|default| format!(" = {default}"));
+        format!(
+            "# {}{}: {}\n",
+            key.name,
+            default.unwrap_or_default(),
+            key.about
+        )
     });
-    if let Some(first) = lines.next() {
-        text += "\n# Not given, so these are the defaults:\n";
-        text += &first;
-        text.extend(lines);
+    let text = card.to_string();
+    match lines.collect::<String>() {
+        lines if lines.is_empty() => text,
+        lines => format!("{text}\n# Not given, so these are the defaults:\n{lines}"),
     }
-    text
 }
 
 pub(super) fn profiles() -> String {
-    let width = profiles::all().iter().map(|c| c.name().len()).max();
-    let width = width.unwrap_or(0);
-    let mut text: String = profiles::all()
-        .iter()
-        .map(|card| format!("{:width$}  {}\n", card.name(), card.about()))
-        .collect();
-    text += "\n`trimbench lab profiles show PROFILE` prints one, each figure with its source, to be \
-             copied\nand changed. A part of the name will do where no other has it.\n";
-    text
+    let all = profiles::all();
+    let width = all.iter().map(|card| card.name().len()).max().unwrap_or(0);
+    let line = |card: &ssd::Card| format!("{:width$}  {}\n", card.name(), card.about());
+    all.iter().map(line).collect::<String>()
+        + "\n`trimbench lab profiles show PROFILE` prints one, each figure with its source, to be \
+           copied\nand changed. A part of the name will do where no other has it.\n"
 }

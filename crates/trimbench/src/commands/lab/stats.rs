@@ -4,7 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use ::lab::{Info, Kind, KindStats, Lab, LabError, Stats};
-use record::units::names;
+use record::units::{bytes, count, latency_us, names, percent};
 use serde_json::json;
 
 use super::near::near;
@@ -32,9 +32,8 @@ pub(super) fn stats(lab: &Lab, args: &StatsArgs) -> Result<(), Error> {
             stats => stats?,
         };
         let now = Instant::now();
-        let since = last
-            .as_ref()
-            .map(|(then, before)| (now.duration_since(*then), before));
+        let before = last.as_ref();
+        let since = before.map(|(then, before)| (now.duration_since(*then), before));
         print(&info, &stats, since, args);
         if args.reset {
             lab.reset_stats(name)?;
@@ -94,30 +93,25 @@ fn page(info: &Info, stats: &Stats, since: Option<(Duration, &Stats)>) -> String
 fn row(kind: &KindStats) -> String {
     let latency = |us: f64| match kind.commands {
         0 => "–".to_owned(),
-        _ => record::units::latency_us(us),
+        _ => latency_us(us),
     };
-    let counts = [
-        record::units::count(kind.commands),
-        record::units::count(kind.failed),
-        record::units::bytes(kind.bytes),
-    ];
+    let counts = [count(kind.commands), count(kind.failed), bytes(kind.bytes)];
+    let percentiles = [kind.p50_us, kind.p99_us, kind.p999_us].map(latency);
     let times = [
-        kind.mean_us,
-        kind.p50_us,
-        kind.p99_us,
-        kind.p999_us,
-        kind.max_us,
-    ]
-    .map(latency);
-    cells(kind.kind.name(), counts.into_iter().chain(times))
+        vec![latency(kind.mean_us)],
+        percentiles.into(),
+        vec![latency(kind.max_us)],
+    ];
+    cells(kind.kind.name(), counts.into_iter().chain(times.concat()))
 }
 
 fn cells(name: &str, cells: impl Iterator<Item = String>) -> String {
     let widths = [11, 8, 12].into_iter().chain(std::iter::repeat(10));
-    let cells = cells
-        .zip(widths)
-        .map(|(cell, width)| format!("{cell:>width$}"));
-    format!("{name:<9}{}", cells.collect::<String>())
+    let cells = cells.zip(widths);
+    let cells: String = cells
+        .map(|(cell, width)| format!("{cell:>width$}"))
+        .collect();
+    format!("{name:<9}{cells}")
 }
 
 /// Commands per second since the last look.
@@ -133,50 +127,45 @@ fn now(kind: &KindStats, since: Option<(Duration, &Stats)>) -> String {
 }
 
 fn facts(info: &Info, stats: &Stats) -> String {
-    let share = stats.mapped_bytes as f64 / info.spec.size_bytes as f64;
     let mut place = match &info.spec.store {
         Some(file) => format!("in {}", names::shown(file)),
         None => "of memory".to_owned(),
     };
     if let Some(most) = info.spec.store_limit_bytes {
-        place += &format!(", {} at most", record::units::bytes(most));
+        place += &format!(", {} at most", bytes(most));
     }
-    let [median, p99, worst] = stats.late_us.map(record::units::latency_us);
+    let share = percent(stats.mapped_bytes as f64 / info.spec.size_bytes as f64);
+    let (mapped, all) = (bytes(stats.mapped_bytes), bytes(info.spec.size_bytes));
+    let (stored, freed) = (bytes(stats.stored_bytes), bytes(stats.unmapped_bytes));
+    let (rounded, short) = (
+        bytes(stats.lost_to_rounding_bytes),
+        bytes(stats.ignored_bytes),
+    );
+    let [median, p99, worst] = stats.late_us.map(latency_us);
     let mut text = format!(
-        "mapped     {} of {} ({}); the data take {} {place}\n\
-         discards   freed {}; lost {} by rounding, {} too short to be taken\n\
+        "mapped     {mapped} of {all} ({share}); the data take {stored} {place}\n\
+         discards   freed {freed}; lost {rounded} by rounding, {short} too short to be taken\n\
          in flight  {}\n\
          answers    {median} late in the median, p99 {p99}, worst {worst}\n",
-        record::units::bytes(stats.mapped_bytes),
-        record::units::bytes(info.spec.size_bytes),
-        record::units::percent(share),
-        record::units::bytes(stats.stored_bytes),
-        record::units::bytes(stats.unmapped_bytes),
-        record::units::bytes(stats.lost_to_rounding_bytes),
-        record::units::bytes(stats.ignored_bytes),
         stats.in_flight,
     );
+    let mut line = |label: &str, line: String| text += &format!("{label:<11}{line}\n");
     if let Some(transport) = &stats.transport {
-        text += &format!("requests   through {transport}\n");
+        line("requests", format!("through {transport}"));
     }
-    for (number, line) in near(info).iter().enumerate() {
-        let label = if number == 0 { "near" } else { "" };
-        text += &format!("{label:<11}{line}\n");
+    for (number, near) in near(info).into_iter().enumerate() {
+        line(if number == 0 { "near" } else { "" }, near);
     }
     if stats.no_room > 0 {
-        text += &format!(
-            "no room    {} writes failed, for the data took all they may\n",
-            record::units::count(stats.no_room)
-        );
+        let why = "writes failed, for the data took all they may";
+        line("no room", format!("{} {why}", count(stats.no_room)));
     }
     if stats.not_logged > 0 {
-        text += &format!(
-            "log full   {} writes, discards and flushes are missing there; every write fails\n",
-            record::units::count(stats.not_logged)
-        );
+        let missing = "writes, discards and flushes are missing there; every write fails";
+        line("log full", format!("{} {missing}", count(stats.not_logged)));
     }
     for fault in show::faults(stats) {
-        text += &format!("fault      {fault}\n");
+        line("fault", fault);
     }
     text
 }
@@ -191,16 +180,13 @@ fn notes(info: &Info, stats: &Stats) -> String {
                  stretches its time.\n";
     }
     let discard = stats.kinds.iter().find(|kind| kind.kind == Kind::Discard);
-    let wait = discard.filter(|kind| kind.commands > 0).map_or_else(
-        || "as long as that takes".to_owned(),
-        |kind| {
-            format!(
-                "{} in the median, {} at worst",
-                record::units::latency_us(kind.p50_us),
-                record::units::latency_us(kind.max_us)
-            )
-        },
-    );
+    let wait = match discard.filter(|kind| kind.commands > 0) {
+        None => "as long as that takes".to_owned(),
+        Some(kind) => {
+            let [median, worst] = [kind.p50_us, kind.max_us].map(latency_us);
+            format!("{median} in the median, {worst} at worst")
+        }
+    };
     text += &format!(
         "\nReads from outside the foreground's cgroup wait for each whole discard\n({wait}), whatever the \
          drive says: the loop driver holds\nthem. `trimbench lab exec {} -- COMMAND` runs inside, \
@@ -219,12 +205,8 @@ fn histograms(stats: &Stats) -> String {
         let most = kind.histogram.iter().map(|step| step.1).max().unwrap_or(1);
         for &(us, commands) in &kind.histogram {
             let bar = (commands as f64 / most as f64 * WIDEST).ceil() as usize;
-            text += &format!(
-                "  up to {:>9}{:>12}  {}\n",
-                record::units::latency_us(us as f64),
-                record::units::count(commands),
-                "#".repeat(bar)
-            );
+            let (us, commands, bar) = (latency_us(us as f64), count(commands), "#".repeat(bar));
+            text += &format!("  up to {us:>9}{commands:>12}  {bar}\n");
         }
     }
     text

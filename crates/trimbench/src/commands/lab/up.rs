@@ -13,7 +13,7 @@ use super::near::near;
 use super::{card, show};
 use crate::commands::lab::args::{DriveDetails, UpArgs};
 use crate::console::Stream;
-use crate::exit::Error;
+use crate::exit::{Error, usage};
 
 /// A run needs so much room: 1 GiB that it leaves free, and two small files.
 const SMALLEST_RUN: u64 = GIB + 64 * MIB;
@@ -31,12 +31,8 @@ pub(super) fn up(lab: &Lab, args: &UpArgs) -> Result<(), Error> {
     let transport = stats.and_then(|stats| stats.transport);
     notes.extend(transport.map(|transport| format!("requests come through {transport}")));
     notes.extend(near(&info));
-    Stream::Err.print(
-        &notes
-            .iter()
-            .map(|n| format!("note: {n}\n"))
-            .collect::<String>(),
-    );
+    let notes = notes.iter().map(|note| format!("note: {note}\n"));
+    Stream::Err.print(&notes.collect::<String>());
     let device = info.device.unwrap_or_default();
     Stream::Out.print(&format!("{}\n", names::shown(&device)));
     Ok(())
@@ -45,7 +41,7 @@ pub(super) fn up(lab: &Lab, args: &UpArgs) -> Result<(), Error> {
 /// This program again, as the drive's server.
 pub(crate) fn launcher() -> Result<Launcher, Error> {
     let program = std::env::current_exe()
-        .map_err(|error| Error::Usage(format!("can't tell where this program is: {error}")))?;
+        .map_err(|error| usage(format!("can't tell where this program is: {error}")))?;
     Ok(Launcher {
         program,
         arguments: vec!["lab".into(), "serve".into()],
@@ -56,7 +52,7 @@ fn spec(args: &UpArgs) -> Result<Spec, Error> {
     let card = card::named(&args.profile)?;
     let (details, card) = set(&args.set, card)?;
     let absolute = |path: &PathBuf| {
-        std::path::absolute(path).map_err(|e| Error::Usage(format!("{}: {e}", names::shown(path))))
+        std::path::absolute(path).map_err(|e| usage(format!("{}: {e}", names::shown(path))))
     };
     let mut spec = Spec::new(&args.name, &card, args.size);
     spec.premapped = details.premapped();
@@ -75,7 +71,7 @@ fn spec(args: &UpArgs) -> Result<Spec, Error> {
     spec.mount = args.mount.as_ref().map(absolute).transpose()?;
     args.options.clone_into(&mut spec.options);
     spec.check().map_err(|error| match error {
-        LabError::BadSpec { why } => Error::Usage(format!("there can be no drive with {why}")),
+        LabError::BadSpec { why } => usage(format!("there can be no drive with {why}")),
         error => error.into(),
     })?;
     Ok(spec)
@@ -96,7 +92,7 @@ fn set(settings: &[String], mut card: Card) -> Result<(DriveDetails, Card), Erro
     for figure in figures {
         card = card.with(&figure).map_err(|why| {
             let why = why.or(DriveDetails::near(&key(&figure)));
-            Error::Usage(format!("--set {figure}: {why}"))
+            usage(format!("--set {figure}: {why}"))
         })?;
     }
     Ok((DriveDetails::of(&details).map_err(Error::Usage)?, card))
@@ -114,8 +110,8 @@ fn room(lab: &Lab, info: &Info, limited: Option<u64>) -> Option<String> {
             record::units::counted(others as u64, "other drive")
         ),
         (None, None) => {
-            "half of the free memory. --set store-limit=SIZE sets another limit, --store FILE keeps \
-                         the data on a disk"
+            "half of the free memory. --set store-limit=SIZE sets another limit, --store \
+                         FILE keeps the data on a disk"
                 .to_owned()
         }
         (None, Some(_)) => "its store-limit. --store FILE keeps the data on a disk".to_owned(),
@@ -133,29 +129,24 @@ fn next(lab: &Lab, info: &Info) -> String {
     let run = match (info.mounts.first(), &info.device) {
         (Some(mount), _) => format!("trimbench run {}", names::shown(mount)),
         (None, Some(device)) => {
-            format!(
-                "trimbench run --device {} --destroy-data",
-                names::shown(device)
-            )
+            let device = names::shown(device);
+            format!("trimbench run --device {device} --destroy-data")
         }
         (None, None) => "trimbench run".to_owned(),
     };
+    let lab_command = |words: &str| format!("trimbench lab {words}");
+    let down = match info.spec.store {
+        None => "takes it down; its data are gone",
+        Some(_) => "takes it down; the store keeps its data",
+    };
+    let (exec, stats) = (
+        format!("exec {name} -- COMMAND"),
+        format!("stats {name} --watch"),
+    );
     let mut steps = vec![
-        (
-            format!("trimbench lab exec {name} -- COMMAND"),
-            "anything else, as its foreground",
-        ),
-        (
-            format!("trimbench lab stats {name} --watch"),
-            "what the drive does",
-        ),
-        (
-            format!("trimbench lab down {name}"),
-            match info.spec.store {
-                None => "takes it down; its data are gone",
-                Some(_) => "takes it down; the store keeps its data",
-            },
-        ),
+        (lab_command(&exec), "anything else, as its foreground"),
+        (lab_command(&stats), "what the drive does"),
+        (lab_command(&format!("down {name}")), down),
     ];
     // The run fits its sizes to the drive's room.
     if lab.left(&info.spec).is_none_or(|left| left >= SMALLEST_RUN) {

@@ -15,7 +15,7 @@ use report::terminal::Style;
 
 use crate::commands::report::args::ReportArgs;
 use crate::console::{self, Stream};
-use crate::exit::{Error, Exit};
+use crate::exit::{Error, Exit, usage};
 use crate::input::{self, Input};
 use crate::output::{Sink, make_directory};
 use crate::record_output::Format;
@@ -86,11 +86,8 @@ fn show(
                 Run::Only => String::new(),
                 Run::First(name) | Run::Next(name) => format!("{name}: "),
             };
-            return writeln!(
-                to,
-                "{}",
-                names::harmless(&format!("{name}{}", verdict.summary))
-            );
+            let line = format!("{name}{}\n", verdict.summary);
+            return to.write_all(names::harmless(&line).as_bytes());
         }
         shown.write(args.format, run, &style, to)
     })?;
@@ -129,7 +126,7 @@ impl Destination {
                 make_directory(path)?;
                 Ok(Destination::Directory(path.clone()))
             }
-            _ if several => Err(Error::Usage(format!(
+            _ if several => Err(usage(format!(
                 "several runs need a file each as {kind}: give --output a directory, e.g. \
                  --output {kind}/"
             ))),
@@ -144,7 +141,7 @@ impl Destination {
     /// A record that would be overwritten by its own report.
     fn refuse_itself(&self, run: &Path) -> Result<(), Error> {
         match self {
-            Destination::Sink(sink) if sink.is(run) => Err(Error::Usage(format!(
+            Destination::Sink(sink) if sink.is(run) => Err(usage(format!(
                 "{}: is the record and the --output at once; give another file",
                 names::shown(run)
             ))),
@@ -182,27 +179,20 @@ fn is_directory(path: &Path) -> bool {
 /// Names for files of what is made of a record, each once.
 #[derive(Default)]
 struct Names {
-    taken: HashSet<String>,
+    used: HashSet<String>,
 }
 
 impl Names {
     fn of(&mut self, path: &Path) -> String {
-        let name = match path.file_name() {
-            Some(name) if name != "-" => name.to_string_lossy().into_owned(),
+        let stem = match path.file_name() {
+            Some(name) if name != "-" => input::stem(path),
             _ => "record".to_owned(),
         };
-        let mut stem = name.as_str();
-        for ending in [".zst", ".jsonl", ".json"] {
-            stem = stem
-                .strip_suffix(ending)
-                .filter(|s| !s.is_empty())
-                .unwrap_or(stem);
-        }
         let numbered = (2..).map(|n| format!("{stem}-{n}"));
-        let mut names = std::iter::once(stem.to_owned()).chain(numbered);
-        let free = names.find(|name| !self.taken.contains(name));
+        let mut names = std::iter::once(stem.clone()).chain(numbered);
+        let free = names.find(|name| !self.used.contains(name));
         let name = free.unwrap_or_default();
-        self.taken.insert(name.clone());
+        self.used.insert(name.clone());
         name
     }
 }

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use reclaim::throttle::Summary;
 use reclaim::{Event, Intention, Reply};
 use record::units::names::quoted;
+use record::units::{bytes, counted, seconds};
 
 use super::ask;
 use super::progress::line;
@@ -45,9 +46,7 @@ impl Printer {
     pub(super) fn end(&mut self) {
         self.shown.end();
     }
-}
 
-impl Printer {
     /// Receives an event of the deletion.
     pub(super) fn hear(&mut self, event: Event<'_>) -> Reply {
         let mut yes = true;
@@ -94,22 +93,16 @@ impl Printer {
 
 /// Describes what would be done with an argument.
 pub(super) fn intention(intention: &Intention) -> String {
-    let plural = if intention.names == 1 { "" } else { "s" };
-    let way = match &intention.in_place {
-        None => String::new(),
-        Some(why) => format!(", in place ({why})"),
-    };
+    let way = intention.in_place.as_ref();
+    let way = way.map_or(String::new(), |why| format!(", in place ({why})"));
     let pace = match (intention.paced, &intention.unpaced) {
         (true, _) => "paced".to_owned(),
         (false, None) => "at once".to_owned(),
         (false, Some(why)) => format!("at once ({why})"),
     };
-    format!(
-        "{}: would free {} in {} name{plural}, {pace}{way}\n",
-        quoted(&intention.path),
-        record::units::bytes(intention.bytes),
-        record::units::count(intention.names),
-    )
+    let (path, names) = (quoted(&intention.path), counted(intention.names, "name"));
+    let freed = bytes(intention.bytes);
+    format!("{path}: would free {freed} in {names}, {pace}{way}\n")
 }
 
 /// The result of a deletion, and whether its goal was met: in sentences.
@@ -119,23 +112,19 @@ pub(super) fn summary(summary: &Summary) -> String {
     }
     let gave_up = match summary.written_off {
         0 => String::new(),
-        bytes => format!(
+        left => format!(
             "; no discards came for {} (what was never written, as by fallocate, has nothing to discard \
              below a loop device)",
-            record::units::bytes(bytes)
+            bytes(left)
         ),
     };
-    let mut text = format!(
-        "trimbench rm: freed {} in {}, {}{gave_up}; {}\n",
-        record::units::bytes(summary.freed),
-        record::units::seconds(summary.elapsed.as_secs_f64()),
-        discarded(summary),
-        interference::lost(summary),
-    );
-    for goal in interference::goals(summary) {
-        text.push_str(&format!("trimbench rm: {goal}\n"));
-    }
-    text
+    let (freed, took) = (bytes(summary.freed), seconds(summary.elapsed.as_secs_f64()));
+    let (discarded, lost) = (discarded(summary), interference::lost(summary));
+    let text = format!("freed {freed} in {took}, {discarded}{gave_up}; {lost}");
+    let lines = std::iter::once(text).chain(interference::goals(summary));
+    lines
+        .map(|line| format!("trimbench rm: {line}\n"))
+        .collect()
 }
 
 /// Describes how much was discarded. The devices count all discards: also those of other programs,
@@ -145,26 +134,22 @@ fn discarded(summary: &Summary) -> String {
         return "discards not counted".to_owned();
     }
     if summary.written_off > 0 {
-        let came = summary
-            .discarded
-            .min(summary.freed - summary.written_off.min(summary.freed));
-        return format!("{} discarded", record::units::bytes(came));
+        let came = summary.freed - summary.written_off.min(summary.freed);
+        return format!("{} discarded", bytes(summary.discarded.min(came)));
     }
     if summary.discarded_twice > 0 {
-        return format!(
-            "all discarded, {} of it once more with emptied block groups",
-            record::units::bytes(summary.discarded_twice)
-        );
+        let twice = bytes(summary.discarded_twice);
+        return format!("all discarded, {twice} of it once more with emptied block groups");
     }
-    let beside = summary.discarded.saturating_sub(summary.freed);
-    if record::units::bytes(summary.discarded) == record::units::bytes(summary.freed) || beside == 0
-    {
-        return format!("{} discarded", record::units::bytes(summary.discarded));
+    let (all, beside) = (
+        bytes(summary.discarded),
+        summary.discarded.saturating_sub(summary.freed),
+    );
+    if all == bytes(summary.freed) || beside == 0 {
+        return format!("{all} discarded");
     }
-    format!(
-        "all discarded, with {} of free space beside it or of others",
-        record::units::bytes(beside)
-    )
+    let beside = bytes(beside);
+    format!("all discarded, with {beside} of free space beside it or of others")
 }
 
 #[cfg(test)]

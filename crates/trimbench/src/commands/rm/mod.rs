@@ -24,20 +24,15 @@ use ssd::Card;
 use crate::commands::rm::args::{Details, Interactive, Preserve, RmArgs};
 use crate::console::Stream;
 use crate::exit::{Error, Exit};
-use crate::filled::Watched;
-use crate::output::Json;
+use crate::filled::Stores;
+use crate::output::Sink;
 use crate::{goal, interference, signals};
 use messages::Printer;
 
 /// Carries out the command.
 pub(crate) fn run(args: &RmArgs) -> Result<Exit, Error> {
     let details = args.details().map_err(Error::Usage)?;
-    let card = args
-        .goal
-        .profile
-        .as_deref()
-        .map(crate::card::named)
-        .transpose()?;
+    let card = args.goal.card()?;
     let policy = args.policy(&details);
     let stop = signals::stop_flag()?;
     let options = options(args, &details);
@@ -47,10 +42,10 @@ pub(crate) fn run(args: &RmArgs) -> Result<Exit, Error> {
             false => Exit::Done,
         });
     }
-    let file = args.json.as_deref().map(Json::open).transpose()?;
+    let file = Sink::named(&args.json)?;
     let places = places(args);
     crate::simulated::refuse_full(&places)?;
-    let stores = Watched::under(&places);
+    let stores = Stores::under(&places);
     let mut volumes = Volumes::new(Pacing {
         card: card.clone(),
         canary_group: crate::simulated::group_beside(&places),
@@ -58,11 +53,8 @@ pub(crate) fn run(args: &RmArgs) -> Result<Exit, Error> {
         ..Pacing::new(policy)
     });
     // The JSON has standard output to itself.
-    let verbose = match file.as_ref().is_some_and(Json::is_standard) {
-        true => Stream::Err,
-        false => Stream::Out,
-    };
-    let mut printer = Printer::new(args.quiet, args.verbose.then_some(verbose), stop);
+    let verbose = args.verbose.then(|| Sink::people(&file));
+    let mut printer = Printer::new(args.quiet, verbose, stop);
     if args.dry_run {
         let intended = reclaim::intend(&args.paths, &options, &mut volumes, &mut |event| {
             printer.hear(event)
@@ -77,10 +69,9 @@ pub(crate) fn run(args: &RmArgs) -> Result<Exit, Error> {
             Stream::Out.print(&messages::intention(intention));
         }
         goal_foreseen(args, card.as_ref(), &intentions)?;
-        return Ok(if failures > 0 {
-            Exit::Failed
-        } else {
-            Exit::Done
+        return Ok(match failures {
+            0 => Exit::Done,
+            _ => Exit::Failed,
         });
     }
     let outcome = match &args.resume {
@@ -106,7 +97,7 @@ pub(crate) fn run(args: &RmArgs) -> Result<Exit, Error> {
     stores.report("rm");
     let exit = end(&outcome, args);
     if let Some(file) = file {
-        file.write(&json::of(&outcome, args, &policy, exit))?;
+        file.json(&json::of(&outcome, args, &policy, exit))?;
     }
     Ok(exit)
 }
@@ -204,10 +195,9 @@ fn end(outcome: &Outcome, args: &RmArgs) -> Exit {
     let refused = outcome.stopped.as_ref().and_then(|stopped| stopped.refused);
     let goal = goal::in_shell(&given(args, refused));
     for trash in &outcome.left {
+        let (trash, directory) = (quoted(trash), quoted(directory_of(trash)));
         Stream::Err.print(&format!(
-            "What is left is in {}; go on with: trimbench rm --resume={}{goal}\n",
-            quoted(trash),
-            quoted(directory_of(trash)),
+            "What is left is in {trash}; go on with: trimbench rm --resume={directory}{goal}\n"
         ));
     }
     match &outcome.stopped {
@@ -215,11 +205,8 @@ fn end(outcome: &Outcome, args: &RmArgs) -> Exit {
         // Also a trash that can't be removed: its names may come back with a file system
         // that failed at the end.
         None if outcome.failures == 0 && outcome.left.is_empty() => {
-            match outcome
-                .summary
-                .iter()
-                .any(|summary| interference::is_missed(summary, &args.goal))
-            {
+            let mut all = outcome.summary.iter();
+            match all.any(|summary| interference::is_missed(summary, &args.goal)) {
                 true => Exit::ConditionHeld,
                 false => Exit::Done,
             }
@@ -231,17 +218,15 @@ fn end(outcome: &Outcome, args: &RmArgs) -> Exit {
 /// How it was to be paced, in options that are read as the same; of a goal that was refused,
 /// with what can be met instead.
 fn given(args: &RmArgs, refused: Option<Refusal>) -> Vec<String> {
-    let mut words = args.goal.given_but(refused);
-    words.extend(
-        args.chunk
-            .map(|chunk| format!("--chunk={}", bytes_exact(chunk))),
-    );
-    words.extend(
-        args.sleep
-            .map(|sleep| format!("--sleep={}", duration_exact(sleep))),
-    );
-    words.extend(args.set.iter().map(|setting| format!("--set={setting}")));
-    words
+    let chunk = args
+        .chunk
+        .map(|chunk| format!("--chunk={}", bytes_exact(chunk)));
+    let sleep = args
+        .sleep
+        .map(|sleep| format!("--sleep={}", duration_exact(sleep)));
+    let set = args.set.iter().map(|setting| format!("--set={setting}"));
+    let goal = args.goal.given_but(refused).into_iter();
+    goal.chain(chunk).chain(sleep).chain(set).collect()
 }
 
 #[cfg(test)]

@@ -1,51 +1,34 @@
-//! The progress that a person sees while space is freed, from the first second on.
+//! How far `rm` is.
 
 use std::time::Duration;
 
 use reclaim::Progress;
+use record::units::{byte_rate, bytes, counted};
 
-/// An estimate of the rest is printed after this time, and after a hundredth is done.
-const ESTIMATED: Duration = Duration::from_secs(3);
+use crate::freeing;
 
-/// How far it is, in words.
+/// How far it is, in words. The time left is printed after a hundredth is done.
 pub(super) fn line(progress: &Progress, elapsed: Duration) -> String {
     let mut parts = Vec::new();
-    let seconds = elapsed.as_secs_f64();
-    let freed = progress.freed_bytes;
-    let per_s = freed as f64 / seconds;
-    if freed > 0 || progress.total_bytes > 0 {
-        let total = match progress.total_bytes {
+    let (freed, all) = (progress.freed_bytes, progress.total_bytes);
+    let per_s = freed as f64 / elapsed.as_secs_f64();
+    if freed > 0 || all > 0 {
+        let of = match all {
             0 => String::new(),
-            total => format!(" of {}", record::units::bytes(total)),
+            all => format!(" of {}", bytes(all)),
         };
-        parts.push(format!("{}{total} freed", record::units::bytes(freed)));
-        parts.push(record::units::byte_rate(per_s));
+        parts.push(format!("{}{of} freed", bytes(freed)));
+        parts.push(byte_rate(per_s));
     }
     if progress.names > 0 {
-        parts.push(record::units::counted(progress.names, "name"));
+        parts.push(counted(progress.names, "name"));
     }
-    if progress.debt_bytes > 0 {
-        parts.push(format!(
-            "{} to discard",
-            record::units::bytes(progress.debt_bytes)
-        ));
+    let left = (freed >= all / 100).then(|| all.saturating_sub(freed));
+    let text = freeing::line(parts, progress, left, per_s, elapsed);
+    match text.is_empty() {
+        true => "looking".to_owned(),
+        false => text,
     }
-    if let Some(added) = progress.added_latency {
-        let added = record::units::latency_us(added.as_secs_f64() * 1e6);
-        parts.push(format!("other I/O waits {added} longer"));
-    }
-    let left = progress.total_bytes.saturating_sub(freed);
-    // Before, there is no rate that an estimate could rest on.
-    if left > 0 && per_s >= 1.0 && elapsed >= ESTIMATED && freed >= progress.total_bytes / 100 {
-        parts.push(format!(
-            "{} left",
-            record::units::seconds(left as f64 / per_s)
-        ));
-    }
-    if parts.is_empty() {
-        parts.push("looking".to_owned());
-    }
-    parts.join(", ")
 }
 
 #[cfg(test)]

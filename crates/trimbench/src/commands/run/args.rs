@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use clap::Args;
 use judge::verdict::condition::Condition;
 
-use super::parsers::condition;
 use bench::scenario;
 
 const EXAMPLES: &str = "\
@@ -216,7 +215,7 @@ pub struct OutputArgs {
     /// share, e.g. 'depth<10%'. 'stall(wal)>200ms' names an actor; without a name the worst actor
     /// decides (the canary too). Exit with 1 if the run does not tell: no discards, or the --control
     /// stalled too. May be repeated.
-    #[arg(long, value_name = "COND", value_parser = condition)]
+    #[arg(long, value_name = "COND", value_parser = str::parse::<Condition>)]
     pub fail_on: Vec<Condition>,
 
     /// Also find out in what each actor waits: in discards, or behind them

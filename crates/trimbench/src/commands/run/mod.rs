@@ -3,7 +3,6 @@
 pub(crate) mod args;
 mod intentions;
 mod marks;
-pub(crate) mod parsers;
 mod planning;
 mod waits;
 
@@ -21,7 +20,7 @@ use report::terminal;
 use crate::commands::run::args::{OutputArgs, RunArgs};
 use crate::console::{self, Stream};
 use crate::exit::{Error, Exit};
-use crate::filled::Watched;
+use crate::filled::Stores;
 use crate::output::{Output, write_verdict};
 use crate::run_progress::{self, Progress};
 use crate::{record_output, signals, simulated, verdicts};
@@ -98,7 +97,7 @@ pub(crate) fn run(args: RunArgs) -> Result<Exit, Error> {
     // What an earlier run recorded is lost from here on, and not before.
     let writer = record_file.map(Output::record).transpose()?;
     let mut progress = Progress::new(quiet, plan.timing.interval);
-    let stores = Watched::of(survey.devices.iter().filter(|d| d.leaf).map(|d| &*d.name));
+    let stores = Stores::of(survey.devices.iter().filter(|d| d.leaf).map(|d| &*d.name));
     let outcome = claimed.perform(writer, &mut progress, &stop);
     drop(progress);
     stores.report("run");

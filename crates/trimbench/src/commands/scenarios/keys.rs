@@ -6,7 +6,7 @@ use record::units::typed::{hint, nearest};
 use ssd::card;
 
 use crate::commands::{compare, fit, fstrim, guard, import, lab, rm, suite, tune, verify, why};
-use crate::exit::Error;
+use crate::exit::{Error, usage};
 
 /// A key of a command, as it is listed.
 struct Row {
@@ -29,11 +29,10 @@ pub(super) fn list(pattern: Option<&str>) -> Result<String, Error> {
     if found.is_empty() {
         // A path's last part is what people remember.
         let last = |row: &Row| row.path.rfind('.').map_or(0, |dot| dot + 1);
-        let names = all
-            .iter()
-            .flat_map(|row| [&*row.path, &row.path[last(row)..], row.command]);
+        let rows = all.iter();
+        let names = rows.flat_map(|row| [&*row.path, &row.path[last(row)..], row.command]);
         let near = hint(&nearest(pattern, names));
-        return Err(Error::Usage(format!(
+        return Err(usage(format!(
             "no key has '{pattern}' in its name or meaning{near}"
         )));
     }
@@ -82,8 +81,9 @@ impl Row {
         let texts = [self.command, &self.path, &self.about];
         let pattern = pattern.to_lowercase();
         texts
+            .map(str::to_lowercase)
             .iter()
-            .any(|text| text.to_lowercase().contains(&pattern))
+            .any(|text| text.contains(&pattern))
     }
 }
 

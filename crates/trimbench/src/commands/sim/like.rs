@@ -9,7 +9,7 @@ use ssd::fit;
 
 use crate::commands::fit::made;
 use crate::commands::sim::args::Common;
-use crate::exit::Error;
+use crate::exit::{Error, usage};
 use crate::input;
 
 /// Reads that any SSD takes at once, at least, as in a fitted card.
@@ -40,14 +40,14 @@ pub(super) fn setup(path: &Path, common: &Common, policy: Named) -> Result<Setup
         setup.per_io = Duration::ZERO;
     }
     if common.workload != WorkloadKind::DropFile.name() {
-        return Err(Error::Usage(format!(
+        return Err(usage(format!(
             "--workload {}: --like repeats the deletion of {name}; leave one out",
             common.workload
         )));
     }
     setup.extents = extents(&record);
     if setup.extents.is_empty() {
-        return Err(Error::Usage(format!(
+        return Err(usage(format!(
             "{name}: there are no discards in it, so its deletion can't be repeated"
         )));
     }

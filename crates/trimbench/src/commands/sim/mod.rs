@@ -14,8 +14,8 @@ use serde_json::json;
 
 use crate::commands::sim::args::{CompareArgs, RunArgs, SimArgs, SimCommand};
 use crate::console::Stream;
-use crate::exit::{Error, Exit};
-use crate::output::{Json, Output};
+use crate::exit::{Error, Exit, usage};
+use crate::output::{Output, Sink};
 use crate::record_output;
 
 /// The schema of the figures as JSON.
@@ -43,24 +43,17 @@ fn one(args: &RunArgs) -> Result<Exit, Error> {
     };
     setup::change(from_mut(&mut simulated), &args.common.set, false)?;
     let record = args.output.as_deref().map(Output::open).transpose()?;
-    let json = args.json.as_deref().map(Json::open).transpose()?;
+    let json = Sink::named(&args.json)?;
     let outcome = ::sim::run(&simulated).map_err(failed)?;
-    let text = match json.as_ref().is_some_and(Json::is_standard) {
-        true => Stream::Err,
-        false => Stream::Out,
-    };
-    let style = text.style();
-    text.print(&record_output::ended(
-        &outcome.record,
-        &outcome.verdict,
-        &style,
-    ));
+    let text = Sink::people(&json);
+    let (record_made, verdict) = (&outcome.record, &outcome.verdict);
+    text.print(&record_output::ended(record_made, verdict, &text.style()));
     text.print(&format!("\n{}", table::single(&simulated, &outcome)));
     if let Some(record) = record {
-        record.whole_record(&outcome.record)?;
+        record.whole_record(record_made)?;
     }
     if let Some(json) = json {
-        json.write(&json!({ "schema": SCHEMA, "runs": [row(&simulated, &outcome, None)] }))?;
+        json.json(&json!({ "schema": SCHEMA, "runs": [row(&simulated, &outcome, None)] }))?;
     }
     Ok(match outcome.figures.is_full {
         true => Exit::Failed,
@@ -70,12 +63,11 @@ fn one(args: &RunArgs) -> Result<Exit, Error> {
 
 fn compare(args: &CompareArgs) -> Result<Exit, Error> {
     let policies = setup::policies(&args.policy)?;
-    let setups = policies
-        .into_iter()
-        .map(|policy| setup::of(&args.common, policy));
+    let policies = policies.into_iter();
+    let setups = policies.map(|policy| setup::of(&args.common, policy));
     let mut setups = setups.collect::<Result<Vec<_>, _>>()?;
     setup::change(&mut setups, &args.common.set, true)?;
-    let json = args.json.as_deref().map(Json::open).transpose()?;
+    let json = Sink::named(&args.json)?;
     let mut outcomes = Vec::new();
     let mut error = None;
     let count = setups.len();
@@ -98,17 +90,13 @@ fn compare(args: &CompareArgs) -> Result<Exit, Error> {
     }
     let figures: Vec<_> = outcomes.iter().map(|o| o.figures.clone()).collect();
     let front = ::sim::pareto_front(&figures);
-    let text = match json.as_ref().is_some_and(Json::is_standard) {
-        true => Stream::Err,
-        false => Stream::Out,
-    };
+    let text = Sink::people(&json);
     text.print(&table::all(&setups, &figures, &front));
     if let Some(json) = json {
         let runs = setups.iter().zip(&outcomes).zip(&front);
-        let runs: Vec<_> = runs
-            .map(|((setup, outcome), &front)| row(setup, outcome, Some(front)))
-            .collect();
-        json.write(&json!({ "schema": SCHEMA, "runs": runs }))?;
+        let runs = runs.map(|((setup, outcome), &front)| row(setup, outcome, Some(front)));
+        let runs: Vec<_> = runs.collect();
+        json.json(&json!({ "schema": SCHEMA, "runs": runs }))?;
     }
     Ok(Exit::Done)
 }
@@ -131,7 +119,7 @@ fn threads() -> usize {
 
 fn failed(error: SimError) -> Error {
     match error {
-        SimError::TooSmall { .. } | SimError::TooLong(_) => Error::Usage(error.to_string()),
+        SimError::TooSmall { .. } | SimError::TooLong(_) => usage(error.to_string()),
         SimError::Refused(_) | SimError::LiveData { .. } => Error::Simulated(error.to_string()),
     }
 }

@@ -9,7 +9,7 @@ use record::units::names;
 use report::parquet::{Column, Values, parquet};
 use serde_json::Value;
 
-use crate::exit::Error;
+use crate::exit::{Error, usage};
 use crate::output::Sink;
 
 /// How a column's values are stored.
@@ -140,7 +140,7 @@ impl Table {
     pub(super) fn is_not(&self, lines: &Path) -> Result<(), Error> {
         match self.file.is(lines) {
             false => Ok(()),
-            true => Err(Error::Usage(format!(
+            true => Err(usage(format!(
                 "--output {}: it is one of the files to merge; give another one",
                 names::shown(lines)
             ))),
@@ -149,10 +149,8 @@ impl Table {
 
     /// Writes the table of these lines.
     pub(super) fn write(mut self, lines: &str) -> Result<(), Error> {
-        let columns = columns(lines).map_err(|why| Error::OutputWrite {
-            path: self.path.clone(),
-            source: why.into(),
-        })?;
+        let unwritten = Error::unwritten(&self.path);
+        let columns = columns(lines).map_err(|why| unwritten(why.into()))?;
         let bytes = parquet(&columns);
         self.file.write(|to| to.write_all(&bytes))
     }

@@ -10,7 +10,7 @@ use ssd::profiles;
 
 use crate::card;
 use crate::commands::sim::args::Common;
-use crate::exit::Error;
+use crate::exit::{Error, usage};
 
 /// The drives of a name: a stack's, or a card's as everywhere.
 pub(super) fn drives(name: &str) -> Result<Drives, Error> {
@@ -21,9 +21,7 @@ pub(super) fn drives(name: &str) -> Result<Drives, Error> {
     let is_file = name.contains('/') || path.extension().is_some_and(|e| e == "toml");
     if is_file
         && let Ok(text) = std::fs::read_to_string(path)
-        && text
-            .lines()
-            .any(|line| line.trim_start().starts_with("profile"))
+        && (text.lines()).any(|line| line.trim_start().starts_with("profile"))
     {
         return stack(name, &text);
     }
@@ -33,8 +31,7 @@ pub(super) fn drives(name: &str) -> Result<Drives, Error> {
 
 fn stack(name: &str, text: &str) -> Result<Drives, Error> {
     let card = |name: &str| card::named(name).map_err(|error| error.to_string());
-    ::sim::stack(text, card)
-        .map_err(|error| Error::Usage(format!("{}: {error}", names::shown(name))))
+    ::sim::stack(text, card).map_err(|error| usage(format!("{}: {error}", names::shown(name))))
 }
 
 /// The policies of a file, if the name is that of one.
@@ -42,10 +39,10 @@ fn of_file(name: &str) -> Result<Option<Vec<Named>>, Error> {
     if !name.contains('/') && !name.ends_with(".toml") {
         return Ok(None);
     }
-    let usage = |why: String| Error::Usage(format!("{}: {why}", names::shown(name)));
+    let wrong = |why: String| usage(format!("{}: {why}", names::shown(name)));
     let text = std::fs::read_to_string(name)
-        .map_err(|error| usage(format!("can't be read: {error}; give a file of policies")))?;
-    let all = ::sim::policies(&text).map_err(|error| usage(error.to_string()))?;
+        .map_err(|error| wrong(format!("can't be read: {error}; give a file of policies")))?;
+    let all = ::sim::policies(&text).map_err(|error| wrong(error.to_string()))?;
     Ok(Some(all))
 }
 
@@ -60,23 +57,23 @@ pub(super) fn policy(name: &str) -> Result<Named, Error> {
     };
     match (own, &all[..]) {
         (None, [one]) => Ok(one.clone()),
-        (None, _) => Err(Error::Usage(format!(
-            "--policy {file}: there are {} policies in it; name one, as in {file}:{}",
-            all.len(),
-            all.first().map_or("NAME", |first| &first.name)
-        ))),
+        (None, _) => {
+            let (count, first) = (all.len(), all.first().map_or("NAME", |first| &first.name));
+            Err(usage(format!(
+                "--policy {file}: there are {count} policies in it; name one, as in {file}:{first}"
+            )))
+        }
         (Some(own), _) => {
             let named = all.iter().find(|named| named.name == own);
             let names = all.iter().map(|named| named.name.as_str());
-            named
-                .cloned()
-                .ok_or_else(|| unknown(kinds::unknown("policy", own, names)))
+            let unknown = || unknown(kinds::unknown("policy", own, names));
+            named.cloned().ok_or_else(unknown)
         }
     }
 }
 
 fn unknown(why: UnitError) -> Error {
-    Error::Usage(format!("{why} (`trimbench sim list` lists them)"))
+    usage(format!("{why} (`trimbench sim list` lists them)"))
 }
 
 /// Those that are named, alone or by their file; else all.
@@ -99,7 +96,7 @@ pub(super) fn policies(names: &[String]) -> Result<Vec<Named>, Error> {
 /// The setup of a policy.
 pub(super) fn of(common: &Common, policy: Named) -> Result<Setup, Error> {
     let workload = common.workload.parse();
-    let workload = workload.map_err(|why: UnitError| Error::Usage(why.into()))?;
+    let workload = workload.map_err(usage)?;
     Ok(Setup::new(drives(&common.profile)?, policy, workload))
 }
 
@@ -108,17 +105,11 @@ pub(super) fn of(common: &Common, policy: Named) -> Result<Setup, Error> {
 pub(super) fn change(setups: &mut [Setup], changes: &[String], any: bool) -> Result<(), Error> {
     for change in changes {
         let (key, value) = pair(change).map_err(Error::Usage)?;
-        let results: Vec<_> = setups
-            .iter_mut()
-            .map(|setup| setup.set(key, value))
-            .collect();
+        let results = setups.iter_mut().map(|setup| setup.set(key, value));
+        let results: Vec<_> = results.collect();
         let is_set = any && results.iter().any(Result::is_ok);
-        let wrong = results
-            .into_iter()
-            .find_map(Result::err)
-            .filter(|_| !is_set);
-        if let Some(why) = wrong {
-            return Err(Error::Usage(format!("--set {change}: {why}")));
+        if let (Some(why), false) = (results.into_iter().find_map(Result::err), is_set) {
+            return Err(usage(format!("--set {change}: {why}")));
         }
     }
     Ok(())

@@ -21,12 +21,10 @@ fn ratio(value: Option<f64>) -> String {
 
 /// The setup in a line.
 fn title(setup: &Setup) -> String {
+    let (workload, drives) = (setup.workload.name(), &setup.drives.name);
+    let (volume, seed) = (bytes(setup.volume_bytes()), setup.seed);
     format!(
-        "{} on {}, volume of {}, seed {}: virtual time, no drive was touched",
-        setup.workload.name(),
-        setup.drives.name,
-        bytes(setup.volume_bytes()),
-        setup.seed
+        "{workload} on {drives}, volume of {volume}, seed {seed}: virtual time, no drive was touched"
     )
 }
 
@@ -35,54 +33,36 @@ pub(super) fn single(setup: &Setup, outcome: &Outcome) -> String {
     let f = &outcome.figures;
     let mut text = format!("{} ({})\n", title(setup), f.policy);
     let mut line = |name: &str, value: String| text += &format!("  {name:<37}{value}\n");
-    line(
-        "removed",
-        format!("{} in {}", bytes(f.removed_bytes), time(f.deletion_s)),
-    );
+    let (removed, took) = (bytes(f.removed_bytes), time(f.deletion_s));
+    line("removed", format!("{removed} in {took}"));
     line("all discarded after", time(f.drained_s));
     line("freed, MB/s", rate(f.freed_bytes_per_s));
     line("foreground lost", time(f.lost_s));
-    line(
-        "p99, p99.9, longest",
-        format!("{}, {}, {}", ms(f.p99_ms), ms(f.p999_ms), ms(f.max_ms)),
-    );
-    line(
-        "commands, ranges",
-        format!("{}, {}", count(f.commands), count(f.ranges)),
-    );
+    let latencies = [f.p99_ms, f.p999_ms, f.max_ms].map(ms).join(", ");
+    line("p99, p99.9, longest", latencies);
+    let sent = [f.commands, f.ranges].map(count).join(", ");
+    line("commands, ranges", sent);
     line("discarded", bytes(f.discarded_bytes));
     line("cancelled by reuse", bytes(f.cancelled_bytes));
     line("never discarded", bytes(f.untold_bytes));
-    line(
-        "free and kept as data, on average",
-        format!("{}, for {}", bytes(f.debt_mean_bytes), time(f.debt_age_s)),
-    );
-    line(
-        "free but held for discards, at most",
-        bytes(f.held_max_bytes),
-    );
+    let (debt, age) = (bytes(f.debt_mean_bytes), time(f.debt_age_s));
+    let name = "free and kept as data, on average";
+    line(name, format!("{debt}, for {age}"));
+    let name = "free but held for discards, at most";
+    line(name, bytes(f.held_max_bytes));
     if f.allocations_held > 0 {
-        line(
-            "allocations that waited",
-            format!(
-                "{} for {}",
-                f.allocations_held,
-                seconds(f.allocations_waited_s)
-            ),
-        );
+        let (held, waited) = (f.allocations_held, seconds(f.allocations_waited_s));
+        line("allocations that waited", format!("{held} for {waited}"));
     }
     if let Some(amplification) = f.write_amplification {
         line("write amplification", format!("{amplification:.2}"));
         let most = f.most_erasures.unwrap_or(0);
         let mean = f.mean_erasures.unwrap_or(0.0);
-        line(
-            "erasures of a block",
-            format!("{mean:.1} on average, {most} at most"),
-        );
+        let wear = format!("{mean:.1} on average, {most} at most");
+        line("erasures of a block", wear);
     }
     line("free space that the drive knows of", known(outcome));
-    text += &trouble(f);
-    text
+    text + &trouble(f)
 }
 
 /// The drive's knowledge at the start, halfway and at the end.
@@ -94,18 +74,13 @@ fn known(outcome: &Outcome) -> String {
 }
 
 fn trouble(f: &Figures) -> String {
-    let mut text = String::new();
+    let (mut text, policy) = (String::new(), &f.policy);
     if f.is_full {
-        text += &format!(
-            "! {}: the volume ran full, and the run ended there\n",
-            f.policy
-        );
+        text += &format!("! {policy}: the volume ran full, and the run ended there\n");
     }
     if f.gave_up {
-        text += &format!(
-            "! {}: discards were still outstanding at `limit`; they did not come\n",
-            f.policy
-        );
+        text +=
+            &format!("! {policy}: discards were still outstanding at `limit`; they did not come\n");
     }
     text
 }
@@ -140,11 +115,8 @@ pub(super) fn all(setups: &[Setup], figures: &[Figures], front: &[bool]) -> Stri
             bytes(f.held_max_bytes),
         ];
         if goes_on {
-            row.extend([
-                time(f.waited_s),
-                bytes(f.debt_mean_bytes),
-                time(f.debt_age_s),
-            ]);
+            let debt = bytes(f.debt_mean_bytes);
+            row.extend([time(f.waited_s), debt, time(f.debt_age_s)]);
         }
         if with_flash {
             row.push(ratio(f.write_amplification));
@@ -163,22 +135,18 @@ pub(super) fn all(setups: &[Setup], figures: &[Figures], front: &[bool]) -> Stri
 /// Columns that line up: the second to the left, the others to the right.
 fn aligned(rows: &[Vec<String>]) -> String {
     let columns = rows.first().map_or(0, Vec::len);
-    let widths: Vec<usize> = (0..columns)
-        .map(|column| {
-            let cells = rows.iter().filter_map(|row| row.get(column));
-            cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
-        })
-        .collect();
+    let longest = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns).map(longest).collect();
     let mut text = String::new();
     for row in rows {
-        let cells = row
-            .iter()
-            .zip(&widths)
-            .enumerate()
-            .map(|(at, (cell, &width))| match at {
-                0 | 1 => format!("{cell:<width$}"),
-                _ => format!("{cell:>width$}"),
-            });
+        let cells = row.iter().zip(&widths).enumerate();
+        let cells = cells.map(|(at, (cell, &width))| match at {
+            0 | 1 => format!("{cell:<width$}"),
+            _ => format!("{cell:>width$}"),
+        });
         text += cells.collect::<Vec<_>>().join("  ").trim_end();
         text.push('\n');
     }

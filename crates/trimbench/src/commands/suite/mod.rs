@@ -16,13 +16,14 @@ use experiments::suite::{
 };
 use record::units::names::shown as shown_path;
 use record::units::settings::Section;
+use record::units::{bytes, counted};
 use storage::making::Kind;
 
 use crate::commands::lab::up::launcher;
 use crate::commands::suite::args::{Details, SuiteArgs, SuiteCommand};
 use crate::console::Stream;
-use crate::exit::{Error, Exit};
-use crate::output::Output;
+use crate::exit::{Error, Exit, usage};
+use crate::output::{self, Sink};
 use crate::{card, signals, simulated};
 use progress::Progress;
 
@@ -41,7 +42,7 @@ pub(crate) fn run(args: &SuiteArgs) -> Result<Exit, Error> {
             first,
             second,
             json,
-        }) => compared(first, second, json.as_deref()),
+        }) => compared(first, second, json),
         None => measured(args),
     }
 }
@@ -51,10 +52,8 @@ fn measured(args: &SuiteArgs) -> Result<Exit, Error> {
     let target = target(args, &details)?;
     let mut selection = select(&args.cells, args.quick, Kind::available)?;
     if !rustix::process::geteuid().is_root() {
-        return Err(Error::Usage(
-            "trimbench suite needs root, for it makes file systems and mounts them: run it with \
-             sudo"
-                .to_owned(),
+        return Err(usage(
+            "trimbench suite needs root, for it makes file systems and mounts them: run it with sudo",
         ));
     }
     let drive = target.drive()?;
@@ -79,10 +78,10 @@ fn measured(args: &SuiteArgs) -> Result<Exit, Error> {
     if !log.left().is_empty() {
         let done = plan.turns().len() - log.left().len();
         if !log.outcomes.is_empty() {
+            let (file, turns) = (shown_path(&args.output), plan.turns().len() as u64);
+            let turns = counted(turns, "turn");
             people.print(&format!(
-                "Resumed: {} has {done} of {} already (a turn takes a cell through a round).\n",
-                shown_path(&args.output),
-                record::units::counted(plan.turns().len() as u64, "turn")
+                "Resumed: {file} has {done} of {turns} already (a turn takes a cell through a round).\n"
             ));
         }
         ended = performed(&target, &launcher, &log, &mut writer, &stop, people);
@@ -131,7 +130,7 @@ fn details(args: &SuiteArgs) -> Result<Details, Error> {
     let details = Details::of(&args.set).map_err(Error::Usage)?;
     let in_lab = details.lab_size.is_some() || details.lab_slower.is_some();
     let without = |key: &str, option: &str| {
-        Err(Error::Usage(format!(
+        Err(usage(format!(
             "--set: {key} only does something with {option}: leave it out, or add that"
         )))
     };
@@ -148,7 +147,7 @@ fn target(args: &SuiteArgs, details: &Details) -> Result<Target, Error> {
     let raw: Vec<&PathBuf> = raw.collect();
     if !raw.is_empty() && !args.destroy_data {
         let devices: Vec<String> = raw.into_iter().map(shown_path).collect();
-        return Err(Error::Usage(format!(
+        return Err(usage(format!(
             "{}: the suite makes file systems there again and again, which destroys all data: \
              say so with --destroy-data, or use --on-file SIZE or --lab PROFILE",
             devices.join(" and ")
@@ -173,9 +172,8 @@ fn target(args: &SuiteArgs, details: &Details) -> Result<Target, Error> {
             slower: details.lab_slower(),
             lab: simulated::here(),
         }),
-        (_, None, None) => Err(Error::Usage(
-            "there is nothing to run on: name a DEVICE, or use --raid0, --on-file SIZE or --lab PROFILE"
-                .to_owned(),
+        (_, None, None) => Err(usage(
+            "there is nothing to run on: name a DEVICE, or use --raid0, --on-file SIZE or --lab PROFILE",
         )),
     }
 }
@@ -214,42 +212,34 @@ fn head(
 fn intentions(plan: &Plan, selection: &Selection, head: &Head, to: Stream) {
     let estimate = plan.estimate();
     let time = std::time::Duration::from_secs_f64(estimate.seconds);
-    let mut text = format!(
-        "Suite on {}: {} in {}, {} of {} each.\n\
-         It writes about {}, and takes about {} at 400 MB/s, beside the time of discards and slow \
-         writes.\n",
-        head.drive.words(),
-        record::units::counted(plan.cells.len() as u64, "cell"),
-        record::units::counted(plan.rounds.into(), "round"),
-        record::units::counted(plan.files.into(), "file"),
-        record::units::bytes(plan.file_bytes),
-        record::units::bytes(estimate.written_bytes),
-        record::units::minutes(time),
+    let cells = counted(plan.cells.len() as u64, "cell");
+    let (rounds, files) = (
+        counted(plan.rounds.into(), "round"),
+        counted(plan.files.into(), "file"),
     );
-    text += &format!("Cells: {}.\n", plan.cells.join(", "));
+    let (size, written) = (bytes(plan.file_bytes), bytes(estimate.written_bytes));
+    let mut text = format!(
+        "Suite on {}: {cells} in {rounds}, {files} of {size} each.\n\
+         It writes about {written}, and takes about {} at 400 MB/s, beside the time of discards and \
+         slow writes.\nCells: {}.\n",
+        head.drive.words(),
+        record::units::minutes(time),
+        plan.cells.join(", ")
+    );
     for note in &selection.notes {
         text += &format!("Note: {note}.\n");
     }
     to.print(&text);
 }
 
-fn compared(first: &Path, second: &Path, json: Option<&Path>) -> Result<Exit, Error> {
-    let to_stdout = json == Some(Path::new("-"));
-    let file = json.filter(|_| !to_stdout).map(Output::open).transpose()?;
+fn compared(first: &Path, second: &Path, json: &Option<PathBuf>) -> Result<Exit, Error> {
+    let json = Sink::named(json)?;
     let both = [Log::read(first)?, Log::read(second)?].map(|log| Results::of(&log));
     let names = [first, second].map(shown_path);
     let found = compare(names, [&both[0], &both[1]]);
-    let value = serde_json::to_value(&found).unwrap_or_default();
-    match to_stdout {
-        true => Stream::Out.json(&value),
-        false => {
-            let width = Stream::Out.style().width.into();
-            let text = report::sheet::text(&comparison_sheet(&found), width);
-            Stream::Out.print(&text);
-        }
-    }
-    if let Some(file) = file {
-        file.json(&value)?;
-    }
+    output::present(&found, json, Stream::Out, || {
+        let width = Stream::Out.style().width.into();
+        report::sheet::text(&comparison_sheet(&found), width)
+    })?;
     Ok(Exit::Done)
 }

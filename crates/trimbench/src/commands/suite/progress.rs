@@ -3,6 +3,8 @@
 use experiments::suite::log::Outcome;
 use experiments::suite::{Now, Step, Watch};
 
+use record::units::{bytes, counted, minutes, seconds};
+
 use crate::console::Stream;
 use crate::status_line::Live;
 
@@ -28,17 +30,12 @@ impl Progress {
 impl Watch for Progress {
     fn tick(&mut self, now: &Now) {
         self.live.show(|_| {
-            let left = now.left.map_or_else(
-                || "the time left is not known yet".to_owned(),
-                |left| format!("about {} left", record::units::minutes(left)),
-            );
-            format!(
-                "turn {} of {}, {}: {}; {left}",
-                now.done + 1,
-                now.turns,
-                now.cell,
-                now.step.words()
-            )
+            let left = match now.left.map(minutes) {
+                None => "the time left is not known yet".to_owned(),
+                Some(left) => format!("about {left} left"),
+            };
+            let (turn, turns, step) = (now.done + 1, now.turns, now.step.words());
+            format!("turn {turn} of {turns}, {}: {step}; {left}", now.cell)
         });
     }
 
@@ -50,35 +47,21 @@ impl Watch for Progress {
                 None => done(now.step, figures),
             },
         };
-        self.live.print(
-            self.people,
-            &format!(
-                "{}, round {}, {}: {text}\n",
-                now.cell,
-                now.round,
-                now.step.words()
-            ),
-        );
+        let (cell, round, step) = (&now.cell, now.round, now.step.words());
+        let line = format!("{cell}, round {round}, {step}: {text}\n");
+        self.live.print(self.people, &line);
     }
 }
 
 fn done(step: Step, figures: &experiments::suite::log::Figures) -> String {
-    let mut text = record::units::seconds(figures.seconds);
-    if let (true, Some(first), Some(second)) =
-        (step.is_rm(), figures.first_sync_s, figures.second_sync_s)
-    {
-        text += &format!(
-            ", syncs {} and {}",
-            record::units::seconds(first),
-            record::units::seconds(second)
-        );
+    let mut text = seconds(figures.seconds);
+    let syncs = figures.first_sync_s.zip(figures.second_sync_s);
+    if let Some((first, second)) = syncs.filter(|_| step.is_rm()) {
+        text += &format!(", syncs {} and {}", seconds(first), seconds(second));
     }
     if figures.discards > 0 {
-        text += &format!(
-            ", {} of {}",
-            record::units::counted(figures.discards, "discard"),
-            record::units::bytes(figures.discard_bytes)
-        );
+        let discards = counted(figures.discards, "discard");
+        text += &format!(", {discards} of {}", bytes(figures.discard_bytes));
     }
     text
 }

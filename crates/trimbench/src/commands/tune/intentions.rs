@@ -1,27 +1,23 @@
 //! Describes the runs in words.
 
 use experiments::tune::{BESIDE, Policy, Target, Trials};
-use record::units::names;
+use record::units::{bytes, bytes_exact, minutes, names};
 
 use super::args::{Details, TuneArgs};
 
 /// Describes the runs before they begin.
 pub(super) fn of(trials: &Trials, args: &TuneArgs, details: &Details, target: &Target) -> String {
-    let range = target.range;
+    let (range, at) = (target.range, names::shown(&target.mount.mount_point));
+    let (fs, drives) = (&target.mount.fs, target.drives.join(", "));
+    let (now, most) = (bytes_exact(range.now_bytes), bytes_exact(range.hw_bytes));
+    let sends = match target.is_online() {
+        true => "discards",
+        false => "none (nodiscard)",
+    };
     let mut text = format!(
-        "{} ({}), on {}: discard_max_bytes is {} of at most {}, and deleting sends {}.\n\n",
-        names::shown(&target.mount.mount_point),
-        target.mount.fs,
-        target.drives.join(", "),
-        record::units::bytes_exact(range.now_bytes),
-        record::units::bytes_exact(range.hw_bytes),
-        if target.is_online() {
-            "discards"
-        } else {
-            "none (nodiscard)"
-        },
+        "{at} ({fs}), on {drives}: discard_max_bytes is {now} of at most {most}, and deleting sends \
+         {sends}.\n\nWill try, in turns:\n"
     );
-    text += "Will try, in turns:\n";
     for trial in &trials.all {
         let now = trial.limit_bytes == range.now_bytes;
         let as_is = now && trial.policy == Policy::Online && target.is_online();
@@ -29,28 +25,24 @@ pub(super) fn of(trials: &Trials, args: &TuneArgs, details: &Details, target: &T
     }
     let each = trials.setup.written_bytes();
     let runs = trials.count();
-    let most_runs = (runs + trials.all.len()) as u64;
-    text += &format!(
-        "\n{runs} runs{}, each beside 8 readers and an fsync 20 times a second. Each writes {}, \
-             {} in all (at most {}), and deletes it again. At least {}, and never longer than {}.\n\
-             What it sets is put back at the end, whatever the end is{}.\n{}\n",
-        match trials.all.len() {
-            0 => String::new(),
-            spare => format!(" (up to {spare} more where something disturbs one)"),
-        },
-        record::units::bytes(each),
-        record::units::bytes(each.saturating_mul(runs as u64)),
-        record::units::bytes(each.saturating_mul(most_runs)),
-        record::units::minutes(BESIDE * runs as u32),
-        record::units::minutes(args.time),
-        if args.apply.is_some() {
-            ", but for what it advises (--apply)"
-        } else {
-            ""
-        },
-        irreversible(trials, details, target),
-    );
-    text
+    let spare = match trials.all.len() {
+        0 => String::new(),
+        spare => format!(" (up to {spare} more where something disturbs one)"),
+    };
+    let written = |runs: usize| bytes(each.saturating_mul(runs as u64));
+    let (all, at_most) = (written(runs), written(runs + trials.all.len()));
+    let (least, longest) = (minutes(BESIDE * runs as u32), minutes(args.time));
+    let but = match args.apply {
+        Some(_) => ", but for what it advises (--apply)",
+        None => "",
+    };
+    let irreversible = irreversible(trials, details, target);
+    text + &format!(
+        "\n{runs} runs{spare}, each beside 8 readers and an fsync 20 times a second. Each writes {}, \
+         {all} in all (at most {at_most}), and deletes it again. At least {least}, and never longer \
+         than {longest}.\nWhat it sets is put back at the end, whatever the end is{but}.\n{irreversible}\n",
+        bytes(each)
+    )
 }
 
 /// The sentence where a limit doesn't come back.

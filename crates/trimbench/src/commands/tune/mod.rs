@@ -95,7 +95,7 @@ pub(crate) fn run(args: &TuneArgs) -> Result<Exit, Error> {
         least_runs: trials.repeats.min(2) as usize,
     };
     let advice = advise(&found.points, &goal);
-    tell(people, &found, &advice, &trials);
+    show(people, &found, &advice, &trials);
     let ended = Ended {
         args,
         details: &details,
@@ -166,7 +166,7 @@ impl Ended<'_> {
             }
         };
         people.print(&match timed {
-            true => set::told(target, advice, kept, args.persists(), self.details),
+            true => set::commands_or_done(target, advice, kept, args.persists(), self.details),
             false => "\nAll is as it was, for what is advised needs the timer.\n".to_owned(),
         });
         if kept.is_none_or(|trial| trial.limit_bytes == target.range.now_bytes) {
@@ -193,7 +193,7 @@ fn interrupted(settings: Settings, target: &Target) -> Result<Exit, Error> {
 }
 
 /// The table, the picture, what follows and what it costs.
-fn tell(people: Stream, found: &Findings, advice: &Advice, trials: &Trials) {
+fn show(people: Stream, found: &Findings, advice: &Advice, trials: &Trials) {
     let on = frontier(&found.points);
     let mut text = format!("\n{}\n", table::of(&found.points, &on, trials));
     text += &picture::of(&found.points, people.style().unicode);

@@ -19,7 +19,7 @@ pub(super) fn first_of(first: Result<(), Error>, next: Result<(), Error>) -> Res
 }
 
 /// The settings that were kept, or the commands that would set them.
-pub(super) fn told(
+pub(super) fn commands_or_done(
     target: &Target,
     advice: &Advice,
     kept: Option<Trial>,
@@ -36,6 +36,7 @@ pub(super) fn told(
         true => String::new(),
         false => format!("It needs a timer, which --apply=persist installs, or:\n{timer}"),
     };
+    let apply = if timer.is_empty() { "" } else { "=persist" };
     match kept {
         _ if commands.is_empty() && timer.is_empty() => {
             "\nAll is as it was, and as it should be.\n".to_owned()
@@ -43,8 +44,7 @@ pub(super) fn told(
         Some(_) if commands.is_empty() => format!("\nAll is as it was. {needs}"),
         Some(_) => format!("\nSet:\n{commands}{needs}"),
         None => format!(
-            "\nAll is as it was. To set it (or the same command with --apply{}):\n{commands}{timer}{}",
-            if timer.is_empty() { "" } else { "=persist" },
+            "\nAll is as it was. To set it (or the same command with --apply{apply}):\n{commands}{timer}{}",
             rules(target, &trial, &details.etc()),
         ),
     }
@@ -71,20 +71,16 @@ fn word(path: &Path) -> String {
 
 /// The commands for a trial's settings, as far as they aren't so already.
 fn commands(target: &Target, trial: &Trial, etc: &Path) -> String {
-    let mut text = String::new();
-    if trial.limit_bytes != target.range.now_bytes {
+    let (mut text, limit) = (String::new(), trial.limit_bytes);
+    if limit != target.range.now_bytes {
         for drive in &target.drives {
-            text += &format!(
-                "  echo {} > /sys/block/{drive}/queue/discard_max_bytes\n",
-                trial.limit_bytes
-            );
+            text += &format!("  echo {limit} > /sys/block/{drive}/queue/discard_max_bytes\n");
         }
     }
     if trial.policy.is_online() != target.is_online() {
-        let option = if trial.policy.is_online() {
-            "discard"
-        } else {
-            "nodiscard"
+        let option = match trial.policy.is_online() {
+            true => "discard",
+            false => "nodiscard",
         };
         // mount(8) would add what a bind mount's line says, and change that mount alone.
         let at = persist::remount_point(target, etc);
@@ -162,11 +158,12 @@ pub(super) fn persist(
 
 fn rule_text(target: &Target, rule: &Rule) -> String {
     match rule {
-        Rule::Removed(path) => format!(
-            "Taken out of {}: its lines on {}, which needs no rule for that limit.\n",
-            shown(path),
-            target.drives.join(", ")
-        ),
+        Rule::Removed(path) => {
+            let (path, drives) = (shown(path), target.drives.join(", "));
+            format!(
+                "Taken out of {path}: its lines on {drives}, which needs no rule for that limit.\n"
+            )
+        }
         Rule::Written { path, by_name } => {
             let by_name = by_name.iter().map(|name| {
                 format!(

@@ -1,9 +1,7 @@
 //! The files that the findings go to.
 
-use std::path::PathBuf;
-
 use super::args::{Details, TuneArgs};
-use crate::exit::Error;
+use crate::exit::{Error, usage};
 use crate::output::Sink;
 
 /// Each that was asked for, opened before anything is tried.
@@ -15,11 +13,10 @@ pub(super) struct Sinks {
 
 impl Sinks {
     pub(super) fn open(args: &TuneArgs, details: &Details) -> Result<Sinks, Error> {
-        let open = |path: &Option<PathBuf>| path.as_deref().map(Sink::open).transpose();
         let sinks = Sinks {
-            json: open(&args.json)?,
+            json: Sink::named(&args.json)?,
             svg: args.svg.as_deref().map(Sink::file).transpose()?,
-            role: open(&details.role)?,
+            role: Sink::named(&details.role)?,
         };
         let (json, svg, role) = ("--json", "--svg", "role");
         for (one, sink, other, path) in [
@@ -31,14 +28,14 @@ impl Sinks {
             if let (Some(sink), Some(path)) = (sink, path)
                 && sink.is(path)
             {
-                return Err(Error::Usage(format!(
+                return Err(usage(format!(
                     "{one} and {other} name the same file: give each its own"
                 )));
             }
         }
         match [&sinks.json, &sinks.role].map(|sink| sink.as_ref().is_some_and(Sink::is_standard)) {
-            [true, true] => Err(Error::Usage(
-                "--json and role both go to standard output: give one of them a file".into(),
+            [true, true] => Err(usage(
+                "--json and role both go to standard output: give one of them a file",
             )),
             _ => Ok(sinks),
         }

@@ -16,13 +16,13 @@ pub(super) fn free_all(file: &Path) -> Result<Exit, Error> {
 
 /// Removes the file, and becomes `trimbench fstrim`.
 pub(super) fn trim_after(file: &Path, path: &Path, slowdown: f64) -> Result<Exit, Error> {
-    let taken = experiments::tune::free(file)?;
+    let range = experiments::tune::free(file)?;
     let failed = |e: std::io::Error| Error::Setting(format!("can't run `trimbench fstrim`: {e}"));
     let mut command = Command::new(std::env::current_exe().map_err(failed)?);
     command.arg("fstrim").arg(path).arg("--quiet");
     command.arg(format!("--slowdown={}", percent_exact(slowdown)));
     // What else is free isn't a part of the experiment, but for the rest of a chunk of btrfs.
-    command.arg(format!("--offset={}", taken.start));
-    command.arg(format!("--length={}", (taken.end - taken.start).max(1)));
+    command.arg(format!("--offset={}", range.start));
+    command.arg(format!("--length={}", (range.end - range.start).max(1)));
     Err(failed(command.exec()))
 }

@@ -5,7 +5,6 @@ mod remover;
 
 use std::ffi::OsStr;
 use std::os::unix::fs::FileTypeExt;
-use std::path::Path;
 
 use experiments::verify::{Outcome, Plan, Progress, Report, VerifyError, Where, verify};
 use record::units::names::shown;
@@ -13,28 +12,22 @@ use record::units::settings::Section;
 
 use crate::commands::verify::args::{Details, VerifyArgs};
 use crate::console::Stream;
-use crate::exit::{Error, Exit};
-use crate::filled::Watched;
-use crate::output::Output;
+use crate::exit::{Error, Exit, usage};
+use crate::filled::Stores;
+use crate::output::{self, Sink};
 use crate::signals;
 use crate::status_line::Live;
 
 /// Carries out the command.
 pub(crate) fn run(args: &VerifyArgs) -> Result<Exit, Error> {
     let plan = plan(args)?;
-    let to_stdout = args.json.as_deref() == Some(Path::new("-"));
-    let file = args
-        .json
-        .as_deref()
-        .filter(|_| !to_stdout)
-        .map(Output::open)
-        .transpose()?;
+    let json = Sink::named(&args.json)?;
     let stop = signals::stop_flag()?;
     crate::simulated::refuse_full(std::slice::from_ref(&args.path))?;
     let stores = match &plan.place {
-        Where::Directory(path) => Watched::under(std::slice::from_ref(path)),
+        Where::Directory(path) => Stores::under(std::slice::from_ref(path)),
         Where::Device { path, .. } => {
-            Watched::of(path.file_name().and_then(OsStr::to_str).into_iter())
+            Stores::of(path.file_name().and_then(OsStr::to_str).into_iter())
         }
     };
     let mut live = Live::new("trimbench verify");
@@ -44,14 +37,7 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Exit, Error> {
     live.end();
     stores.report("verify");
     let report = ended.map_err(|error| explained(error, args))?;
-    let json = serde_json::to_value(&report).unwrap_or_default();
-    match to_stdout {
-        true => Stream::Out.json(&json),
-        false => Stream::Out.print(&report.text()),
-    }
-    if let Some(file) = file {
-        file.json(&json)?;
-    }
+    output::present(&report, json, Stream::Out, || report.text())?;
     if report.outcome != Outcome::Clean || plan.check {
         about_state(args);
     }
@@ -62,37 +48,35 @@ fn plan(args: &VerifyArgs) -> Result<Plan, Error> {
     let found = std::fs::metadata(&args.path).map(|found| found.file_type());
     let device = found.as_ref().is_ok_and(FileTypeExt::is_block_device);
     let directory = found.as_ref().map_or(true, std::fs::FileType::is_dir);
+    let path = shown(&args.path);
     let place = match (device, args.destroy_data) {
         (true, true) => Where::Device {
             path: args.path.clone(),
             force: args.force,
         },
         (true, false) => {
-            return Err(Error::Usage(format!(
-                "{} is a block device, and testing it destroys all data on it: say so with \
-                 --destroy-data, or name a directory",
-                shown(&args.path)
+            return Err(usage(format!(
+                "{path} is a block device, and testing it destroys all data on it: say so with \
+                 --destroy-data, or name a directory"
             )));
         }
         (false, true) => {
-            return Err(Error::Usage(format!(
-                "--destroy-data: {} is not a block device; name one, such as /dev/sdb, or leave \
-                 the option out",
-                shown(&args.path)
+            return Err(usage(format!(
+                "--destroy-data: {path} is not a block device; name one, such as /dev/sdb, or leave \
+                 the option out"
             )));
         }
         (false, false) if !directory => {
-            return Err(Error::Usage(format!(
-                "{} is not a directory; name a directory, or a block device with --destroy-data",
-                shown(&args.path)
+            return Err(usage(format!(
+                "{path} is not a directory; name a directory, or a block device with --destroy-data"
             )));
         }
         (false, false) => Where::Directory(args.path.clone()),
     };
     let details = Details::of(&args.set).map_err(Error::Usage)?;
     if details.remount() && device {
-        return Err(Error::Usage(
-            "--set remount=true: a raw device isn't mounted; leave it out".to_owned(),
+        return Err(usage(
+            "--set remount=true: a raw device isn't mounted; leave it out",
         ));
     }
     Ok(Plan {
@@ -112,7 +96,7 @@ fn plan(args: &VerifyArgs) -> Result<Plan, Error> {
 fn explained(error: VerifyError, args: &VerifyArgs) -> Error {
     about_state(args);
     match error.is_usage() {
-        true => Error::Usage(error.to_string()),
+        true => usage(error.to_string()),
         false => Error::Verify(error),
     }
 }
@@ -128,12 +112,8 @@ fn about_state(args: &VerifyArgs) {
 }
 
 fn line(progress: &Progress) -> String {
-    let mut text = format!(
-        "{}: {} written, {} compared",
-        progress.doing,
-        record::units::bytes(progress.written_bytes),
-        record::units::bytes(progress.read_bytes),
-    );
+    let [written, read] = [progress.written_bytes, progress.read_bytes].map(record::units::bytes);
+    let mut text = format!("{}: {written} written, {read} compared", progress.doing);
     if let Some(left) = progress.left {
         text += &format!(", {} left", record::units::minutes(left));
     }

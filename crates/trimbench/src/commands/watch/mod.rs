@@ -14,7 +14,7 @@ use storage::disks::Disks;
 use crate::commands::watch::args::WatchArgs;
 use crate::commands::watch::outputs::Outputs;
 use crate::commands::watch::terminal::Shown;
-use crate::exit::{Error, Exit};
+use crate::exit::{Error, Exit, usage};
 use crate::signals;
 
 /// Threads are looked at and events are read at least so often.
@@ -25,8 +25,8 @@ pub(crate) fn run(args: &WatchArgs) -> Result<Exit, Error> {
     let sys = SysRoot::host();
     let disks = Disks::now(&sys);
     let watched = Targets::of(&sys, &disks, &args.paths).map_err(|error| match error {
-        TargetsError::Target(error) => Error::Usage(error.to_string()),
-        TargetsError::NoDevice(_) => Error::Usage(error.to_string()),
+        TargetsError::Target(error) => usage(error.to_string()),
+        TargetsError::NoDevice(_) => usage(error.to_string()),
     })?;
     let mut outputs = Outputs::open(args, &watched)?;
     let stop = signals::stop_flag()?;

@@ -13,7 +13,7 @@ use record::{Invocation, Line, RecordWriter};
 
 use crate::commands::watch::args::WatchArgs;
 use crate::console::Stream;
-use crate::exit::Error;
+use crate::exit::{Error, usage};
 use crate::metrics::{Server, write_textfile};
 use crate::output::{Output, Sink};
 
@@ -43,17 +43,13 @@ struct Figures {
 impl Outputs {
     /// Opens all of them, so that one that can't be written is known at once.
     pub(super) fn open(args: &WatchArgs, watched: &Targets) -> Result<Outputs, Error> {
-        let json = match args.json.as_deref() {
-            Some(path) if path == Path::new("-") => Some(Sink::standard()),
-            Some(path) => Some(Sink::file(path)?),
-            None => None,
-        };
+        let json = Sink::named(&args.json)?;
         let output = args.output.as_deref().map(Output::open).transpose()?;
         if let (Some(path), Some(json)) = (&args.output, &json)
             && json.is(path)
         {
-            return Err(Error::Usage(
-                "--json and --output name the same file; give another".to_owned(),
+            return Err(usage(
+                "--json and --output name the same file; give another",
             ));
         }
         let figures = figures(args)?;
@@ -131,7 +127,8 @@ impl Recorded {
         self.write(&line)?;
         if update.at_s - self.flushed_s >= FLUSHED_S {
             self.flushed_s = update.at_s;
-            self.writer.flush().map_err(|source| self.failed(source))?;
+            let flushed = self.writer.flush();
+            flushed.map_err(Error::unwritten(&self.path))?;
         }
         Ok(())
     }
@@ -139,24 +136,13 @@ impl Recorded {
     fn finish(mut self) -> Result<(), Error> {
         let end = self.recording.end();
         self.write(&end)?;
-        let path = self.path.clone();
-        let finished = self.writer.finish();
-        finished
-            .map(drop)
-            .map_err(|source| Error::OutputWrite { path, source })
+        let finished = self.writer.finish().map(drop);
+        finished.map_err(Error::unwritten(&self.path))
     }
 
     fn write(&mut self, line: &Line) -> Result<(), Error> {
-        self.writer
-            .write(line)
-            .map_err(|source| self.failed(source))
-    }
-
-    fn failed(&self, source: std::io::Error) -> Error {
-        Error::OutputWrite {
-            path: self.path.clone(),
-            source,
-        }
+        let written = self.writer.write(line);
+        written.map_err(Error::unwritten(&self.path))
     }
 }
 

@@ -162,8 +162,5 @@ fn key(code: KeyCode) -> Option<Key> {
 }
 
 fn failed(source: io::Error) -> Error {
-    Error::OutputWrite {
-        path: "the terminal".into(),
-        source,
-    }
+    Error::unwritten(Path::new("the terminal"))(source)
 }

@@ -6,7 +6,6 @@ mod record;
 mod since;
 mod subject;
 
-use std::path::Path;
 use std::process::{Child, Command};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -18,8 +17,8 @@ use linux::SysRoot;
 
 use crate::commands::why::args::{Details, WhyArgs};
 use crate::console::Stream;
-use crate::exit::{Error, Exit};
-use crate::output::Output;
+use crate::exit::{Error, Exit, usage};
+use crate::output::{self, Sink};
 use crate::signals;
 
 /// How long is watched where nothing else ends it.
@@ -38,11 +37,11 @@ pub(crate) fn run(args: &WhyArgs) -> Result<Exit, Error> {
         return Ok(Exit::Done);
     }
     let stop = signals::stop_flag()?;
-    let asked = subject::asked(args)?;
+    let requested = subject::of(args)?;
     // Before the command begins, so that nothing of it is missed.
     let observer = Observer::begin(SysRoot::host(), details.rate());
     let mut child = None;
-    let subject = match asked {
+    let subject = match requested {
         Some(subject) => subject,
         None => {
             let started = start(args)?;
@@ -76,19 +75,15 @@ pub(crate) fn run(args: &WhyArgs) -> Result<Exit, Error> {
 
 /// The outputs that were asked for.
 struct Report {
-    to_stdout: bool,
-    file: Option<Output>,
+    json: Option<Sink>,
     pictures: pictures::Pictures,
 }
 
 impl Report {
     /// Opens them, so that one that can't be written is known before anything is watched.
     fn open(args: &WhyArgs) -> Result<Report, Error> {
-        let to_stdout = args.json.as_deref() == Some(Path::new("-"));
-        let file = args.json.as_deref().filter(|_| !to_stdout);
         Ok(Report {
-            to_stdout,
-            file: file.map(Output::open).transpose()?,
+            json: Sink::named(&args.json)?,
             pictures: pictures::Pictures::open(args)?,
         })
     }
@@ -104,30 +99,22 @@ impl Report {
         let mut why = explain(observation, subject, command.as_deref());
         let sys = SysRoot::host();
         why.advice = advice(&sys, &why, rustix::process::geteuid().is_root());
-        let json = serde_json::to_value(&why).unwrap_or_default();
         let stream = match args.command.is_empty() {
             true => Stream::Out,
             // The command's own output stays as it is.
             false => Stream::Err,
         };
-        if self.to_stdout {
-            Stream::Out.json(&json);
-        } else {
-            stream.print(&text::page(&why, stream.look()));
-        }
-        if let Some(file) = self.file {
-            file.json(&json)?;
-        }
+        output::present(&why, self.json, stream, || text::page(&why, stream.look()))?;
         self.pictures.write(&why, observation, subject)
     }
 }
 
 fn start(args: &WhyArgs) -> Result<Child, Error> {
     let Some((program, rest)) = args.command.split_first() else {
-        return Err(Error::Usage("name a COMMAND after `--`".to_owned()));
+        return Err(usage("name a COMMAND after `--`"));
     };
     Command::new(program).args(rest).spawn().map_err(|error| {
-        Error::Usage(format!(
+        usage(format!(
             "cannot start {}: {error}; name a program that is in PATH",
             names::shown(program)
         ))

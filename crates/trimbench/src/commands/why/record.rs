@@ -13,7 +13,7 @@ use record::units::names::shown;
 use signal_hook::consts::SIGUSR1;
 
 use crate::console::Stream;
-use crate::exit::{Error, Exit};
+use crate::exit::{Error, Exit, usage};
 use crate::signals;
 
 /// The recorder answers and stops after this time at most.
@@ -21,11 +21,11 @@ const NAP: Duration = Duration::from_millis(250);
 
 /// Runs the recorder until a signal stops it.
 pub(super) fn run(directory: &Path) -> Result<Exit, Error> {
-    let failed = |error: io::Error| Error::Usage(format!("signals can't be caught: {error}"));
+    let failed = |error: io::Error| usage(format!("signals can't be caught: {error}"));
     let stop = signals::stop_flag()?;
-    let asked = Arc::new(AtomicBool::new(false));
-    signal_hook::flag::register(SIGUSR1, Arc::clone(&asked)).map_err(failed)?;
-    let server = Server::open(directory).map_err(|error| Error::Usage(error.to_string()))?;
+    let requested = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register(SIGUSR1, Arc::clone(&requested)).map_err(failed)?;
+    let server = Server::open(directory).map_err(|error| usage(error.to_string()))?;
     if let Err((call, error)) = linux::memory::never_wait_for_writeback() {
         let lack = match call {
             "mlockall" => "memory is not locked",
@@ -51,7 +51,7 @@ pub(super) fn run(directory: &Path) -> Result<Exit, Error> {
             answered = Instant::now();
             server.answer(&mut recorder);
         }
-        if asked.swap(false, Ordering::Relaxed) {
+        if requested.swap(false, Ordering::Relaxed) {
             let said = match keep(directory, &mut recorder) {
                 Ok(path) => format!(
                     "trimbench: wrote {0}; read it with `trimbench why --recording {0}`\n",

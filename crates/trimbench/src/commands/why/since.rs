@@ -12,7 +12,7 @@ use linux::clock::local_offset_s;
 use record::units::names;
 
 use crate::commands::why::args::WhyArgs;
-use crate::exit::Error;
+use crate::exit::{Error, usage};
 
 const DAY_S: i64 = 86_400;
 
@@ -28,18 +28,15 @@ pub enum Since {
 /// Parses `12:01`, `12:01:30` and `5m`.
 pub(super) fn parse(text: &str) -> Result<Since, String> {
     if !text.contains(':') {
-        let ago = record::units::parse_duration(text);
-        return ago
-            .map(Since::Ago)
-            .map_err(|_| "name a time such as 12:01 or 12:01:30, or an age such as 5m".to_owned());
+        let ago = record::units::parse_duration(text).map(Since::Ago);
+        let neither = "name a time such as 12:01 or 12:01:30, or an age such as 5m";
+        return ago.map_err(|_| neither.to_owned());
     }
-    let fields: Vec<Option<i64>> = text
-        .split(':')
-        .map(|field| {
-            let digits = !field.is_empty() && field.bytes().all(|byte| byte.is_ascii_digit());
-            field.parse().ok().filter(|_| digits && field.len() <= 2)
-        })
-        .collect();
+    let field = |field: &str| {
+        let digits = !field.is_empty() && field.bytes().all(|byte| byte.is_ascii_digit());
+        field.parse().ok().filter(|_| digits && field.len() <= 2)
+    };
+    let fields: Vec<Option<i64>> = text.split(':').map(field).collect();
     let (hours, minutes, seconds) = match fields.as_slice() {
         [Some(hours), Some(minutes)] => (*hours, *minutes, 0),
         [Some(hours), Some(minutes), Some(seconds)] => (*hours, *minutes, *seconds),
@@ -77,28 +74,26 @@ fn clock(unix_s: f64, offset_s: i64) -> String {
 pub(super) fn observed(args: &WhyArgs, recorder: &Path) -> Result<(Observation, Subject), Error> {
     let recording = match &args.recording {
         Some(path) => {
-            let bad = |why: String| Error::Usage(format!("{}: {why}", names::shown(path)));
+            let bad = |why: String| usage(format!("{}: {why}", names::shown(path)));
             let file = File::open(path).map_err(|error| bad(error.to_string()))?;
             Recording::read(BufReader::new(file)).map_err(|error| bad(error.to_string()))?
         }
-        None => server::request(recorder).map_err(|error| Error::Usage(error.to_string()))?,
+        None => server::request(recorder).map_err(|error| usage(error.to_string()))?,
     };
     let (begins_s, ends_s) = (recording.begins_unix_s(), recording.head.unix_s);
     let offset_s = local_offset_s(ends_s as i64);
-    let from_s = args
-        .since
-        .map_or(begins_s, |since| since.unix_s(ends_s, offset_s));
+    let since = args.since.map(|since| since.unix_s(ends_s, offset_s));
+    let from_s = since.unwrap_or(begins_s);
     // A clock shows whole seconds.
     if from_s < begins_s - 1.0 {
         let (begins, asked) = (clock(begins_s, offset_s), clock(from_s, offset_s));
-        return Err(Error::Usage(format!(
+        return Err(usage(format!(
             "{asked} is before all that the recorder has kept; ask for `--since {begins}` or later \
              (it keeps 15 minutes at most)"
         )));
     }
-    let to_s = args
-        .duration
-        .map_or(ends_s, |long| from_s + long.as_secs_f64());
+    let lasts = args.duration.map(|long| from_s + long.as_secs_f64());
+    let to_s = lasts.unwrap_or(ends_s);
     let subject = args.pid.map_or(Subject::All, Subject::Process);
     Ok((recording.observed(from_s, to_s, args.pid), subject))
 }

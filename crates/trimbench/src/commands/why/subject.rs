@@ -6,10 +6,10 @@ use diagnose::why::Subject;
 use linux::tasks;
 
 use crate::commands::why::args::WhyArgs;
-use crate::exit::Error;
+use crate::exit::{Error, usage};
 
 /// The subject; `None` for a command that is to be started.
-pub(super) fn asked(args: &WhyArgs) -> Result<Option<Subject>, Error> {
+pub(super) fn of(args: &WhyArgs) -> Result<Option<Subject>, Error> {
     if args.all {
         return Ok(Some(Subject::All));
     }
@@ -20,7 +20,7 @@ pub(super) fn asked(args: &WhyArgs) -> Result<Option<Subject>, Error> {
         return Ok(None);
     };
     match tasks::threads(pid).is_empty() {
-        true => Err(Error::Usage(format!(
+        true => Err(usage(format!(
             "there is no process {pid}; `ps` lists those that there are"
         ))),
         false => Ok(Some(Subject::Process(pid))),
@@ -71,7 +71,7 @@ fn group(name: &str) -> Result<PathBuf, Error> {
                  --pid"
             }
         };
-        Error::Usage(format!(
+        usage(format!(
             "there is no control group {name:?} below /sys/fs/cgroup; {help}"
         ))
     })

@@ -50,7 +50,7 @@ fn the_advice_is_printed_as_commands_a_rule_and_a_role() {
     };
     let mut target = target("nosuch0", 1 << 30, 1 << 30);
     target.setting = DiscardSetting::On;
-    let text = told(&target, &advice, None, false, &Details::default());
+    let text = commands_or_done(&target, &advice, None, false, &Details::default());
     let rule = "(--apply=persist writes it), /etc/udev/rules.d/61-trimbench-discard.rules:\n\
                 # Written by trimbench tune: the largest discard that suits a drive, in bytes.\n\
                 ACTION==\"add|change\", \
@@ -92,7 +92,7 @@ fn what_is_trimmed_later_needs_a_timer_that_persist_installs() {
         target.setting = setting;
         let args = args(more);
         let details = Details::of(&["slowdown=7%".to_owned()]).unwrap();
-        told(&target, &advice, kept, args.persists(), &details)
+        commands_or_done(&target, &advice, kept, args.persists(), &details)
     };
     let timer = "  trimbench fstrim --all --install-timer --slowdown=7%\n  \
                  systemctl enable --now trimbench-fstrim.timer\n";
