@@ -49,11 +49,6 @@ impl Actors {
         Ok(actors)
     }
 
-    /// Their entries in the record's head, one for each column.
-    pub(crate) fn series(&self) -> Vec<ActorInfo> {
-        self.specs.iter().flat_map(ActorSpec::series).collect()
-    }
-
     /// Whether every actor is in range.
     ///
     /// # Errors

@@ -31,10 +31,9 @@ mod watched;
 mod workplace;
 
 pub use error::BenchError;
-pub use head::preview;
 pub use observer::{Mark, Observer, Second};
 pub use plan::Plan;
-pub use preflight::preflight;
+pub use preflight::{Checked, preflight};
 pub use run::{Claimed, Explain, Outcome};
 pub use survey::{Survey, Swept, sweep};
 pub use warning::Warning;

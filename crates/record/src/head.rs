@@ -356,36 +356,24 @@ pub struct DiscardLimits {
     pub ata_trim: Option<AtaTrim>,
 }
 
-/// How Linux sends TRIM to an ATA drive: the file `trim` of its `ata_device`
-/// (drivers/ata/libata-transport.c).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum AtaTrim {
-    /// The drive has none.
-    Unsupported,
-    /// It has, and the kernel knows that it must not be used.
-    ForcedUnsupported,
-    /// It takes TRIM through its queue, and the kernel knows that it must not.
-    ForcedUnqueued,
-    /// Beside other commands, through the drive's queue.
-    Queued,
-    /// Alone: when every other command is done.
-    Unqueued,
+crate::kinds! {
+    /// How Linux sends TRIM to an ATA drive: the file `trim` of its `ata_device`
+    /// (drivers/ata/libata-transport.c).
+    pub enum AtaTrim["word for TRIM"] {
+        /// The drive has none.
+        Unsupported = "unsupported",
+        /// It has, and the kernel knows that it must not be used.
+        ForcedUnsupported = "forced_unsupported",
+        /// It takes TRIM through its queue, and the kernel knows that it must not.
+        ForcedUnqueued = "forced_unqueued",
+        /// Beside other commands, through the drive's queue.
+        Queued = "queued",
+        /// Alone: when every other command is done.
+        Unqueued = "unqueued",
+    }
 }
 
 impl AtaTrim {
-    /// Reads the file's word; `None` for a word that no kernel wrote so far.
-    pub fn of_word(word: &str) -> Option<AtaTrim> {
-        match word {
-            "unsupported" => Some(AtaTrim::Unsupported),
-            "forced_unsupported" => Some(AtaTrim::ForcedUnsupported),
-            "forced_unqueued" => Some(AtaTrim::ForcedUnqueued),
-            "queued" => Some(AtaTrim::Queued),
-            "unqueued" => Some(AtaTrim::Unqueued),
-            _ => None,
-        }
-    }
-
     /// Whether each TRIM waits until the drive is empty, and runs alone.
     pub fn runs_alone(self) -> bool {
         matches!(self, AtaTrim::ForcedUnqueued | AtaTrim::Unqueued)

@@ -8,33 +8,18 @@ use super::*;
 /// A reader, and nothing that is deleted.
 pub(crate) fn example() -> Plan {
     let s = Duration::from_secs(1);
+    let phases = Phases {
+        settle: Some(s),
+        baseline: Some(s),
+        recovery: Some(s),
+        drain_limit: Some(5 * s),
+        ..Phases::default()
+    };
+    let place = Place::Directory(PathBuf::from("/tmp"));
     Plan {
-        scenario: None,
-        look_at: None,
-        run: None,
-        place: Place::Directory(PathBuf::from("/tmp")),
         actors: vec![ActorSpec::reader(false, LoopKind::Closed { depth: 4 })],
-        file: ForegroundFile {
-            size_bytes: 64 << 20,
-            direct: false,
-            keep: false,
-            reuse: false,
-        },
-        engine: Engine::Auto,
         seed: 7,
-        canary_per_s: None,
-        fio: None,
-        deletion: None,
-        control: None,
-        timing: Timing {
-            interval: s / 10,
-            settle_limit: s,
-            baseline: s,
-            recovery: s,
-            drain_limit: 5 * s,
-        },
-        low: None,
-        blind: false,
+        ..Plan::plain(place, false, 64 << 20, phases)
     }
 }
 

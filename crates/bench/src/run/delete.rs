@@ -159,7 +159,7 @@ impl Script<'_> {
 
     /// The drain that follows the discards of a part.
     fn drain(&self, part: Part) -> Drain {
-        let limit = self.plan.timing.drain_limit;
+        let limit = self.plan.phases.drain_limit();
         if self.owes() {
             let expected = self.expects_discards(part);
             let drain = Drain::new(limit, expected);

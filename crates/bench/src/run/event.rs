@@ -13,7 +13,7 @@ impl Script<'_> {
     /// Measures the foreground undisturbed: for as long as the plan says, or until
     /// a person marks the begin of the event.
     pub(super) fn baseline(&mut self) -> Result<(), Early> {
-        let asked = self.plan.timing.baseline;
+        let asked = self.plan.phases.baseline();
         if self.plan.event() != Some(&Trigger::Manual) {
             return Ok(self.session.tick_for(asked)?);
         }

@@ -60,7 +60,7 @@ impl Script<'_> {
         let (Some(fio), Some(folder)) = (&self.plan.fio, self.workplace.fio()) else {
             return Ok(None);
         };
-        let job = Job::of(fio, &self.plan.timing, &folder.to_string_lossy())?;
+        let job = Job::of(fio, &self.plan.phases, &folder.to_string_lossy())?;
         Ok(Some((job, folder)))
     }
 }

@@ -14,9 +14,10 @@ use storage::remount::DiscardGuard;
 use crate::actors::Actors;
 use crate::beside;
 use crate::error::BenchError;
-use crate::head;
+use crate::head::started_unix_s;
 use crate::observer::Observer;
 use crate::plan::{Control, Plan};
+use crate::preflight::Checked;
 use crate::session::{Session, Stopped};
 use crate::sink::Sink;
 use crate::survey::Survey;
@@ -86,18 +87,21 @@ impl std::fmt::Debug for Claimed<'_> {
 }
 
 impl<'a> Claimed<'a> {
-    /// Takes what a plan needs: its engine, and its directory or device. Nothing
+    /// Takes what a run needs: its directory or device. Nothing
     /// refuses the run after this, so that what an earlier one recorded can be
     /// overwritten.
     ///
     /// # Errors
     /// When the run can't begin.
-    pub fn claim(plan: &'a Plan, survey: &'a Survey) -> Result<Self, BenchError> {
+    pub fn claim(checked: Checked<'a>) -> Result<Self, BenchError> {
+        let Checked {
+            plan,
+            survey,
+            actors,
+            mut head,
+        } = checked;
         let clock = Clock::start();
-        let actors = Actors::resolve(plan)?;
-        let mut series = actors.series();
-        series.extend(crate::fio::series(plan)?);
-        let head = head::of(plan, survey, series, clock);
+        head.started_unix_s = started_unix_s(clock);
         let devices = head
             .devices
             .iter()
@@ -157,7 +161,7 @@ impl<'a> Claimed<'a> {
             .map(Sink::start)
             .transpose()
             .map_err(BenchError::Record)?;
-        let interval = plan.timing.interval;
+        let interval = plan.phases.interval();
         let session = Session::start(
             self.clock,
             self.head,
@@ -237,16 +241,16 @@ struct Script<'a> {
 impl Script<'_> {
     fn perform(&mut self) -> Result<(), Early> {
         let first = match self.plan.control {
-            Some(_) => Part::Control,
-            None => Part::Main,
+            Control::Off => Part::Main,
+            _ => Part::Control,
         };
         self.session.phase(PhaseName::Prepare, first);
         self.prepare()?;
         self.start_actors()?;
-        if let Some(control) = self.plan.control {
-            let guard = match control {
+        if self.plan.control != Control::Off {
+            let guard = match self.plan.control {
                 Control::Nodiscard => Some(self.remount()?),
-                Control::SecondName => None,
+                _ => None,
             };
             let ended = self.part(Part::Control);
             // Whatever the control came to, what it changed is changed back.
@@ -266,7 +270,7 @@ impl Script<'_> {
 
     /// Settle, baseline, delete, recovery.
     fn part(&mut self, part: Part) -> Result<(), Early> {
-        let timing = &self.plan.timing;
+        let phases = &self.plan.phases;
         self.session.phase(PhaseName::Settle, part);
         self.settle()?;
         self.session.phase(PhaseName::Baseline, part);
@@ -276,7 +280,7 @@ impl Script<'_> {
             self.session.phase(PhaseName::Delete, part);
             self.delete(part, background_bytes)?;
             self.session.phase(PhaseName::Recovery, part);
-            self.session.tick_for(timing.recovery)?;
+            self.session.tick_for(phases.recovery())?;
             if part == Part::Control {
                 // While the control still keeps discards away.
                 self.workplace.clear_up(self.plan)?;

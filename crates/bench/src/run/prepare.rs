@@ -67,7 +67,7 @@ impl Script<'_> {
             return Ok(());
         };
         let expected = self.expects_discards(Part::Main);
-        let mut drain = Drain::new(self.plan.timing.drain_limit, expected);
+        let mut drain = Drain::new(self.plan.phases.drain_limit(), expected);
         let deletion = Deletion::start(spec, self.session.clock())?;
         self.session.note_deleter(&deletion);
         while !deletion.is_done() {

@@ -286,11 +286,11 @@ mod tests {
     #[test]
     fn a_control_of_the_scenario_is_turned_off() {
         let controlled = scenario("control = \"remount\"");
-        assert_eq!(controlled.general.control(), Some(Control::Nodiscard));
+        assert_eq!(controlled.general.control(), Control::Nodiscard);
         let (merged, _) = controlled
             .overlaid(options(&[("control", "off")], &[]))
             .unwrap();
-        assert_eq!(merged.general.control(), None);
+        assert_eq!(merged.general.control(), Control::Off);
     }
 
     #[test]

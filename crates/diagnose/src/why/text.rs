@@ -62,7 +62,7 @@ fn waits(victim: &Victim) -> String {
             "  {:>8}  {:>5}  {:<27} {:<14} {}\n",
             show::seconds(wait.seconds),
             show::percent(share),
-            wait.cause.words(),
+            wait.cause.about(),
             wait.call.unwrap_or("-"),
             place(wait)
         );

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use bench::Survey;
 use bench::plan::{
-    ActorSpec, Deletion, LoopKind, Method, Place, Plan, Program, TaskSpec, Timing, Unlink, Work,
-    task,
+    ActorSpec, Deletion, LoopKind, Method, Place, Plan, Program, TaskSpec, Unlink, Work, task,
 };
+use bench::scenario::Phases;
 use linux::space::Space;
 use record::Target;
 use record::units::{MIB, percent_exact};
@@ -71,12 +71,11 @@ impl Setup {
             },
             seed: 0,
         };
-        let timing = Timing {
-            interval: Duration::from_millis(100),
-            settle_limit: Duration::from_secs(4),
-            baseline: Duration::from_secs(2),
-            recovery: Duration::from_millis(500),
-            drain_limit: Duration::from_secs(60),
+        let phases = Phases {
+            settle: Some(Duration::from_secs(4)),
+            baseline: Some(Duration::from_secs(2)),
+            recovery: Some(Duration::from_millis(500)),
+            ..Phases::default()
         };
         Plan {
             actors: vec![ActorSpec::reader(direct, readers), log],
@@ -87,7 +86,7 @@ impl Setup {
                 extent_bytes: None,
                 commit: true,
             }),
-            ..Plan::plain(place.clone(), direct, FOREGROUND, timing)
+            ..Plan::plain(place.clone(), direct, FOREGROUND, phases)
         }
     }
 

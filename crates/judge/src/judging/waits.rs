@@ -107,7 +107,7 @@ fn clause(actor: &ActorWaits, phase: &PhaseWaits) -> String {
         parts.push(format!(
             "{} for {}{}",
             record::units::seconds(phase.sum_s(|cause| cause == most.cause)),
-            most.cause.words(),
+            most.cause.about(),
             call(phase, most.cause)
         ));
     }

@@ -47,9 +47,9 @@ impl Op {
     }
 }
 
-record::words! {
+record::kinds! {
     /// The engine of reads and writes, asked for or in use.
-    pub enum Engine {
+    pub enum Engine["engine"] {
         /// io_uring, or libaio, or sync, the first that is allowed (reported)
         Auto = "auto",
         /// io_uring
@@ -151,7 +151,9 @@ impl Blocks {
     pub(super) fn check(&self, depth: u32) -> Result<(), String> {
         if !(1..=depth).contains(&self.batch) {
             let batch = self.batch;
-            return Err(format!("batch {batch} isn't in 1 to the depth, {depth}"));
+            return Err(format!(
+                "batch {batch} isn't in 1 to its depth, {depth}: raise the depth or lower the batch"
+            ));
         }
         if self.op == Op::Nop {
             return match self.engine {

@@ -25,9 +25,9 @@ mod tasks;
 mod uring;
 
 pub use blocks::{Blocks, Engine, Op, Region};
+pub(crate) use lanes::Stopwatch;
 pub use series::Series;
 pub use spec::{ActorSpec, Work};
-pub(crate) use tasks::Stopwatch;
 
 use record::LoopKind;
 use series::Part;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::progress::{Call, Progress};
 use super::spawn;
-use super::victim::{Failed, Victim, total_bytes};
+use super::victim::{Failed, Victim};
 use crate::clock::Clock;
 use crate::error::LoadError;
 
@@ -50,7 +50,7 @@ pub(super) fn start(
     clock: Clock,
     empty: impl Fn(&mut Emptied<'_>) -> Result<(), Failed> + Send + 'static,
 ) -> Result<Arc<Progress>, LoadError> {
-    let progress = Progress::new(clock, 1, total_bytes(&victims), victims.len() as u64);
+    let progress = Progress::of(clock, 1, &victims);
     spawn(&progress, move |progress, call| {
         for victim in &victims {
             if progress.stopping() {

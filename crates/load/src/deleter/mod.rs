@@ -183,10 +183,9 @@ fn spawn_as(
             }
             work(progress, progress.call(running.slot()));
         });
-    spawned.map(drop).map_err(|source| LoadError::System {
-        what: "start a thread",
-        source,
-    })
+    spawned
+        .map(drop)
+        .map_err(LoadError::system("start a thread"))
 }
 
 #[cfg(test)]

@@ -115,10 +115,7 @@ impl Fill {
         let thread = std::thread::Builder::new()
             .name("fill".into())
             .spawn(move || make(&spec, &ours))
-            .map_err(|source| LoadError::System {
-                what: "start a thread",
-                source,
-            })?;
+            .map_err(LoadError::system("start a thread"))?;
         Ok(Fill {
             shared,
             thread: Some(thread),
@@ -160,10 +157,10 @@ impl Fill {
         let ended = self.thread.take().map(JoinHandle::join);
         match ended {
             Some(Ok(result)) => result,
-            Some(Err(_)) | None => Err(LoadError::System {
-                what: "fill a file",
-                source: io::Error::other("its thread ended by a panic"),
-            }),
+            Some(Err(_)) | None => {
+                let panicked = io::Error::other("its thread ended by a panic");
+                Err(LoadError::system("fill a file")(panicked))
+            }
         }
     }
 }
@@ -178,7 +175,7 @@ fn make(spec: &FillSpec, shared: &Shared) -> Result<FillReport, LoadError> {
     let mut report = FillReport::default();
     let is_file = {
         let stat = spec.file.metadata();
-        stat.map_err(|error| failed(&spec.path, "look at it", error))?
+        stat.map_err(LoadError::file(&spec.path, "look at it"))?
             .is_file()
     };
     let plain = Layout::plain(spec.len);
@@ -215,11 +212,11 @@ fn make(spec: &FillSpec, shared: &Shared) -> Result<FillReport, LoadError> {
         // Direct writes are whole blocks; the last may reach beyond the end.
         spec.file
             .set_len(layout.file_len())
-            .map_err(|error| failed(&spec.path, "set its length", error))?;
+            .map_err(LoadError::file(&spec.path, "set its length"))?;
     }
     spec.file
         .sync_all()
-        .map_err(|error| failed(&spec.path, "sync it", error))?;
+        .map_err(LoadError::file(&spec.path, "sync it"))?;
     if is_file {
         // Not every file system tells; that is no failure.
         report.extents = extents::count(&spec.file).ok();
@@ -253,15 +250,7 @@ fn preallocate(spec: &FillSpec) -> Result<(), LoadError> {
 fn clear(spec: &FillSpec) -> Result<(), LoadError> {
     spec.file
         .set_len(0)
-        .map_err(|error| failed(&spec.path, "empty it", error))
-}
-
-fn failed(path: &Path, what: &'static str, source: io::Error) -> LoadError {
-    LoadError::File {
-        path: path.to_owned(),
-        what,
-        source,
-    }
+        .map_err(LoadError::file(&spec.path, "empty it"))
 }
 
 fn no_space(spec: &FillSpec, written_bytes: u64) -> LoadError {

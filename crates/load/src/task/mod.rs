@@ -109,6 +109,12 @@ pub(crate) trait Task: Send {
     fn operate(&mut self, watch: &mut Stopwatch<'_>) -> io::Result<()>;
 }
 
+impl Task for Box<dyn Task> {
+    fn operate(&mut self, watch: &mut Stopwatch<'_>) -> io::Result<()> {
+        (**self).operate(watch)
+    }
+}
+
 /// A closed loop with one operation in flight: the usual arrival of a program that waits.
 const ONE_AFTER_THE_OTHER: LoopKind = LoopKind::Closed { depth: 1 };
 

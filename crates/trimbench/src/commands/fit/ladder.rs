@@ -118,8 +118,8 @@ impl Climb<'_> {
 }
 
 fn perform(rung: &Rung, survey: &Survey, stop: &AtomicBool) -> Result<Outcome, BenchError> {
-    let mut progress = Progress::new(true, rung.plan.timing.interval);
-    let outcome = Claimed::claim(&rung.plan, survey)?.perform(
+    let mut progress = Progress::new(true, rung.plan.phases.interval());
+    let outcome = Claimed::claim(bench::preflight(&rung.plan, survey)?)?.perform(
         None::<RecordWriter<std::fs::File>>,
         &mut progress,
         stop,

@@ -34,21 +34,23 @@ pub(crate) fn of(plan: &Plan, survey: &Survey) -> String {
         let fragments = Fragments::on(survey, deletion.files, extent_bytes);
         text += &format!(
             "Keeping the extents apart takes up to {} more meanwhile.\n",
-            record::units::bytes(fragments.overhead(deletion.size_bytes) * copies(plan)),
+            record::units::bytes(
+                fragments.overhead(deletion.size_bytes) * u64::from(plan.control.deletions())
+            ),
         );
     }
     match plan.control {
-        Some(Control::Nodiscard) => {
+        Control::Nodiscard => {
             text += "Control: the same deletion first, with the file system remounted nodiscard.\n";
         }
-        Some(Control::SecondName) => {
+        Control::SecondName => {
             text += "Control: a second name of each file is unlinked first, which frees nothing";
             text += match FileSystem::named(&survey.target).remount_switches_discard() {
                 true => ".\n",
                 false => " (XFS can't be remounted nodiscard).\n",
             };
         }
-        None => {}
+        Control::Off => {}
     }
     text
 }
@@ -64,14 +66,6 @@ pub(crate) fn introduced(name: &str, scenario: &Scenario) -> String {
         text += &format!("Look at: {figure}.\n");
     }
     text
-}
-
-/// How often the same is deleted.
-fn copies(plan: &Plan) -> u64 {
-    match plan.control {
-        Some(Control::Nodiscard) => 2,
-        _ => 1,
-    }
 }
 
 /// The files that an actor keeps beside the shared file.
@@ -93,7 +87,7 @@ fn own_files(actor: &ActorSpec) -> String {
 }
 
 fn deleted(plan: &Plan, deletion: &Deletion, foreground: u64) -> String {
-    let bytes = deletion.size_bytes * copies(plan);
+    let bytes = deletion.size_bytes * u64::from(plan.control.deletions());
     let size = record::units::bytes(bytes);
     let files = match (deletion.files, &plan.place) {
         (_, Place::Device { .. }) => String::new(),
@@ -111,7 +105,7 @@ fn deleted(plan: &Plan, deletion: &Deletion, foreground: u64) -> String {
             let after = match trigger {
                 Trigger::Command { text, .. } => format!(
                     "After {} undisturbed, run `{text}` as the event",
-                    time(plan.timing.baseline)
+                    time(plan.phases.baseline())
                 ),
                 Trigger::Manual => format!(
                     "The event begins and ends with Enter, or with `kill -USR1 {}`",

@@ -1,15 +1,15 @@
 //! `trimbench run`.
 
 pub(crate) mod args;
+mod asked;
 mod intentions;
 mod marks;
 pub(crate) mod parsers;
-mod planning;
 mod waits;
 
 use std::path::PathBuf;
 
-use bench::plan::{Place, Trigger};
+use bench::plan::{Place, Plan, Trigger};
 use bench::scenario::Counters;
 use bench::{BenchError, Claimed, Outcome, Survey, Warning};
 use judge::Verdict;
@@ -25,7 +25,7 @@ use crate::filled::Watched;
 use crate::output::{Output, write_verdict};
 use crate::run_progress::{self, Progress};
 use crate::{record_output, signals, simulated, verdicts};
-use planning::Asked;
+use asked::Asked;
 
 /// Carries out the command.
 pub(crate) fn run(args: RunArgs) -> Result<Exit, Error> {
@@ -53,7 +53,7 @@ pub(crate) fn run(args: RunArgs) -> Result<Exit, Error> {
     }
     crate::output::refuse_dry(args.output.dry_run, "--json", args.output.json.as_deref())?;
     let asked = Asked::of(&args)?;
-    let place = planning::place(&args);
+    let place = asked::place(&args);
     if !args.output.dry_run {
         sweep(&place, quiet);
     }
@@ -69,13 +69,16 @@ pub(crate) fn run(args: RunArgs) -> Result<Exit, Error> {
     if as_drive {
         verdicts::has_drives_time(&survey.devices)?;
     }
-    let plan = planning::plan(&asked, &args, &survey)?;
-    bench::preflight(&plan, &survey)?;
-    let head = bench::preview(&plan, &survey);
-    verdicts::refuse_unknown_actors(&args.output.fail_on, &head)?;
+    let plan = Plan {
+        scenario: asked.name.clone(),
+        run: Some(asked::invocation(&args)),
+        ..Plan::of(&asked.scenario, &survey)?
+    };
+    let checked = bench::preflight(&plan, &survey)?;
+    verdicts::refuse_unknown_actors(&args.output.fail_on, &checked.head)?;
     let (json, record_file) = outputs(&args.output)?;
     if !quiet {
-        people.print(&terminal::set_up(&head, &people.style()));
+        people.print(&terminal::set_up(&checked.head, &people.style()));
         if let Some(name) = &asked.name {
             people.print(&intentions::introduced(name, &asked.scenario));
         }
@@ -86,18 +89,18 @@ pub(crate) fn run(args: RunArgs) -> Result<Exit, Error> {
         return Ok(Exit::Done);
     }
     let stop = signals::stop_flag()?;
-    let mut claimed = Claimed::claim(&plan, &survey)?;
+    let mut claimed = Claimed::claim(checked)?;
     if plan.event() == Some(&Trigger::Manual) {
         let marks = marks::counter()
             .map_err(|e| Error::Usage(format!("can't watch for Enter and SIGUSR1: {e}")))?;
         claimed = claimed.marked_by(marks);
     }
     if args.output.why {
-        claimed = waits::watched(claimed, &head);
+        claimed = waits::watched(claimed, &survey.devices);
     }
     // What an earlier run recorded is lost from here on, and not before.
     let writer = record_file.map(Output::record).transpose()?;
-    let mut progress = Progress::new(quiet, plan.timing.interval);
+    let mut progress = Progress::new(quiet, plan.phases.interval());
     let stores = Watched::of(survey.devices.iter().filter(|d| d.leaf).map(|d| &*d.name));
     let outcome = claimed.perform(writer, &mut progress, &stop);
     drop(progress);

@@ -3,11 +3,11 @@
 use bench::Claimed;
 use diagnose::why::beside::RunObserver;
 use linux::SysRoot;
-use record::Head;
+use record::DeviceInfo;
 
 /// Has the run's own threads watched beside it, and its record say in what they waited.
-pub(super) fn watched<'a>(claimed: Claimed<'a>, head: &Head) -> Claimed<'a> {
-    let devices: Vec<String> = head.devices.iter().map(|one| one.name.clone()).collect();
+pub(super) fn watched<'a>(claimed: Claimed<'a>, devices: &[DeviceInfo]) -> Claimed<'a> {
+    let devices: Vec<String> = devices.iter().map(|one| one.name.clone()).collect();
     let beside = RunObserver::begin(SysRoot::host(), &devices, claimed.workers());
     claimed.explained_by(Box::new(move |record, zero_s| {
         beside.finish(record, zero_s)
