@@ -102,11 +102,7 @@ fn specs(plan: &Plan) -> Vec<ActorSpec> {
             direct: plan.file.direct,
             ..Blocks::READS
         }),
-        arrival: LoopKind::Open {
-            rate_per_s,
-            poisson: false,
-            depth: 1,
-        },
+        arrival: LoopKind::evenly(rate_per_s),
         // Not the foreground's blocks in the foreground's order.
         seed: !plan.seed,
     }));

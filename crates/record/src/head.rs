@@ -50,8 +50,8 @@ impl Head {
     /// Over how many intervals each of the devices' figures is spread evenly: more than 1
     /// where an outside program looked at the devices less often than at the actors.
     pub fn devices_spread_over(&self) -> usize {
-        let told = self.scenario.get(SPREAD).and_then(|n| n.as_u64());
-        usize::try_from(told.unwrap_or(1)).map_or(1, |n| n.max(1))
+        let known = self.scenario.get(SPREAD).and_then(|n| n.as_u64());
+        usize::try_from(known.unwrap_or(1)).map_or(1, |n| n.max(1))
     }
 
     /// Notes that each of the devices' figures is spread evenly over so many intervals.
@@ -174,6 +174,15 @@ pub enum LoopKind {
 }
 
 impl LoopKind {
+    /// An open loop with evenly spaced operations, one in flight at most.
+    pub const fn evenly(rate_per_s: f64) -> LoopKind {
+        LoopKind::Open {
+            rate_per_s,
+            poisson: false,
+            depth: 1,
+        }
+    }
+
     /// Whether latency counts from an intended start.
     pub fn is_open(&self) -> bool {
         matches!(self, LoopKind::Open { .. })

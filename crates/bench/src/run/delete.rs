@@ -119,7 +119,7 @@ impl Script<'_> {
             self.session.warn(&warning);
             return Ok(Some(line));
         }
-        if progress.freed_bytes == 0 && (progress.total_bytes > 0 || !self.owes()) {
+        if progress.freed_bytes == 0 && (progress.total_bytes > 0 || !self.has_debt()) {
             self.session.line(Line::Deletion(line));
             return Err(Early::Failed(BenchError::Deletion(failure)));
         }
@@ -160,7 +160,7 @@ impl Script<'_> {
     /// The drain that follows the discards of a part.
     fn drain(&self, part: Part) -> Drain {
         let limit = self.plan.phases.drain_limit();
-        if self.owes() {
+        if self.has_debt() {
             let expected = self.expects_discards(part);
             let drain = Drain::new(limit, expected);
             // An outside program may trim by itself.
@@ -186,7 +186,7 @@ impl Script<'_> {
     }
 
     /// Whether all that the deletion frees will be discarded, as far as it is known.
-    fn owes(&self) -> bool {
+    fn has_debt(&self) -> bool {
         self.method()
             .is_none_or(|method| method.how().has_files && *method != Fstrim.into())
     }

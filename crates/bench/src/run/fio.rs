@@ -47,11 +47,11 @@ impl Script<'_> {
         let folder = fio.finish(GRACE);
         let record = self.session.record();
         let first = record.head.actors.len().saturating_sub(job.series().len());
-        let told = read(&folder, &job, record, first, self.session.last_s());
-        for warning in told.warnings {
+        let logged = read(&folder, &job, record, first, self.session.last_s());
+        for warning in logged.warnings {
             self.session.warn(&warning);
         }
-        for line in told.lines {
+        for line in logged.lines {
             self.session.line(line);
         }
     }

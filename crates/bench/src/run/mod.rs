@@ -65,7 +65,7 @@ impl<E: Into<BenchError>> From<E> for Early {
 
 /// A run that has what it needs and has not begun. Dropping it removes its
 /// directory, which is empty.
-pub struct Claimed<'a> {
+pub struct ReadyRun<'a> {
     plan: &'a Plan,
     survey: &'a Survey,
     clock: Clock,
@@ -78,15 +78,15 @@ pub struct Claimed<'a> {
     explain: Option<Explain>,
 }
 
-impl std::fmt::Debug for Claimed<'_> {
+impl std::fmt::Debug for ReadyRun<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Claimed")
+        f.debug_struct("ReadyRun")
             .field("plan", self.plan)
             .finish_non_exhaustive()
     }
 }
 
-impl<'a> Claimed<'a> {
+impl<'a> ReadyRun<'a> {
     /// Takes what a run needs: its directory or device. Nothing
     /// refuses the run after this, so that what an earlier one recorded can be
     /// overwritten.
@@ -109,7 +109,7 @@ impl<'a> Claimed<'a> {
             .collect::<Result<_, _>>()
             .map_err(|e| survey.refuse(e))?;
         let workplace = Workplace::claim(plan, survey)?;
-        Ok(Claimed {
+        Ok(ReadyRun {
             plan,
             survey,
             clock,
@@ -126,7 +126,7 @@ impl<'a> Claimed<'a> {
     /// Has a person mark when the event begins and when it is over
     /// ([`crate::plan::Trigger::Manual`]): whoever holds the counter adds one for each mark.
     pub fn marked_by(self, marks: Arc<AtomicU32>) -> Self {
-        Claimed { marks, ..self }
+        ReadyRun { marks, ..self }
     }
 
     /// The actors and phases of the run: empty now, it grows while the run goes on.
@@ -136,7 +136,7 @@ impl<'a> Claimed<'a> {
 
     /// Has the waits of the actors explained at the run's end, as a line of the record.
     pub fn explained_by(self, explain: Explain) -> Self {
-        Claimed {
+        ReadyRun {
             explain: Some(explain),
             ..self
         }

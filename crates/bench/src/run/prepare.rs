@@ -31,7 +31,7 @@ impl Script<'_> {
             let fill = load::Fill::start(spec)?;
             let mut stopped = self.session.tick_if_due();
             while stopped.is_ok() && !fill.wait_timeout(GLANCE) {
-                let written = fill.progress().written_bytes;
+                let written = fill.written_bytes();
                 self.session.observer().preparing(done + written, total);
                 stopped = self.session.tick_if_due();
             }

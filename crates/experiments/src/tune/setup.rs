@@ -64,11 +64,7 @@ impl Setup {
                 size_bytes: LOG,
                 ..TaskSpec::of(&task::OVERWRITE_FSYNC)
             }),
-            arrival: LoopKind::Open {
-                rate_per_s: FSYNCS_PER_S,
-                poisson: false,
-                depth: 1,
-            },
+            arrival: LoopKind::evenly(FSYNCS_PER_S),
             seed: 0,
         };
         let phases = Phases {

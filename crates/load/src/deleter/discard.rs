@@ -60,7 +60,7 @@ impl Way for Discard {
             .device
             .ok_or_else(|| refuse("there is no device to discard"))?;
         let progress = Progress::new(clock, 1, len, 0);
-        spawn(&progress, move |progress, call| {
+        spawn(progress, move |progress, call| {
             let mut done = 0;
             while done < len && !progress.stopping() {
                 let bytes = self.step_bytes.min(len - done);
@@ -72,8 +72,7 @@ impl Way for Discard {
                 }
                 done += bytes;
             }
-        })?;
-        Ok(progress)
+        })
     }
 }
 

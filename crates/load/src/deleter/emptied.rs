@@ -48,10 +48,10 @@ pub(super) fn start(
     victims: Vec<Victim>,
     sleep: Duration,
     clock: Clock,
-    empty: impl Fn(&mut Emptied<'_>) -> Result<(), Failed> + Send + 'static,
+    empty: impl Fn(&mut Emptied<'_>) -> Result<(), Failed> + Send + Sync + 'static,
 ) -> Result<Arc<Progress>, LoadError> {
     let progress = Progress::of(clock, 1, &victims);
-    spawn(&progress, move |progress, call| {
+    spawn(progress, move |progress, call| {
         for victim in &victims {
             if progress.stopping() {
                 return;
@@ -60,8 +60,7 @@ pub(super) fn start(
                 progress.fail(&victim.path, what, &error);
             }
         }
-    })?;
-    Ok(progress)
+    })
 }
 
 fn delete(

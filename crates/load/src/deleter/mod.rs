@@ -152,40 +152,43 @@ fn refuse(what: impl Into<String>) -> LoadError {
     }
 }
 
-/// Starts one of the deleter's threads, which counts as running until it ends.
+/// Starts the threads that delete, one for each slot of the progress. It is over when they are.
 fn spawn(
-    progress: &Arc<Progress>,
-    work: impl FnOnce(&Progress, Call<'_>) + Send + 'static,
-) -> Result<(), LoadError> {
-    spawn_as(progress, true, work)
+    progress: Arc<Progress>,
+    work: impl Fn(&Progress, Call<'_>) + Send + Sync + 'static,
+) -> Result<Arc<Progress>, LoadError> {
+    // Held until all are started, so that the first doesn't end the deletion alone.
+    let all_started = progress.hold();
+    let work = Arc::new(work);
+    for _ in 0..progress.slots() {
+        let work = work.clone();
+        let started = spawn_beside(&progress, move |progress, call| {
+            progress.workers().join();
+            work(progress, call);
+        });
+        if let Err(error) = started {
+            // Those that were started have nobody else to tell them.
+            progress.stop();
+            return Err(error);
+        }
+    }
+    drop(all_started);
+    Ok(progress)
 }
 
-/// The same of a thread that deletes nothing itself: it waits for a program, or watches it.
+/// Starts a thread that deletes nothing itself: it waits for a program, or watches it.
 fn spawn_beside(
     progress: &Arc<Progress>,
     work: impl FnOnce(&Progress, Call<'_>) + Send + 'static,
 ) -> Result<(), LoadError> {
-    spawn_as(progress, false, work)
-}
-
-fn spawn_as(
-    progress: &Arc<Progress>,
-    of_workers: bool,
-    work: impl FnOnce(&Progress, Call<'_>) + Send + 'static,
-) -> Result<(), LoadError> {
     let running = progress.enter();
-    let spawned = std::thread::Builder::new()
-        .name("deleter".into())
-        .spawn(move || {
-            let progress = running.progress();
-            if of_workers {
-                progress.workers().join();
-            }
-            work(progress, progress.call(running.slot()));
-        });
-    spawned
-        .map(drop)
-        .map_err(LoadError::system("start a thread"))
+    let thread = std::thread::Builder::new().name("deleter".into());
+    let spawned = thread.spawn(move || {
+        let progress = running.progress();
+        work(progress, progress.call(running.slot()));
+    });
+    let started = spawned.map(drop);
+    started.map_err(LoadError::system("start a thread"))
 }
 
 #[cfg(test)]

@@ -97,6 +97,11 @@ impl Progress {
     }
 
     /// The threads and programs that delete.
+    /// How many threads may be in a call at once.
+    pub(super) fn slots(&self) -> usize {
+        self.calls.len()
+    }
+
     pub(super) fn workers(&self) -> &Workers {
         &self.workers
     }
@@ -228,7 +233,8 @@ impl Progress {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Call<'a> {
     progress: &'a Progress,
-    slot: usize,
+    /// The number of the thread, from 0.
+    pub(super) slot: usize,
 }
 
 impl Call<'_> {

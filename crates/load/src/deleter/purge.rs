@@ -41,7 +41,7 @@ impl Way for Purge {
     fn start(self, files: Files, clock: Clock) -> Result<Arc<Progress>, LoadError> {
         let victims = files.victims()?;
         let progress = Progress::of(clock, 1, &victims);
-        spawn(&progress, move |progress, call| {
+        spawn(progress, move |progress, call| {
             for batch in victims.chunks(self.at_once as usize) {
                 let began = Instant::now();
                 for victim in batch {
@@ -56,7 +56,6 @@ impl Way for Purge {
                     progress.pause(self.every.saturating_sub(began.elapsed()));
                 }
             }
-        })?;
-        Ok(progress)
+        })
     }
 }

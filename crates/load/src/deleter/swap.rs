@@ -45,7 +45,7 @@ impl Way for Swap {
         let replacements = Victim::look_at_all(std::mem::take(&mut files.replacements))?;
         let tables = files.victims()?;
         let progress = Progress::of(clock, 1, &tables);
-        spawn(&progress, move |progress, call| {
+        spawn(progress, move |progress, call| {
             for (table, replacement) in tables.iter().zip(&replacements) {
                 if progress.stopping() {
                     return;
@@ -55,8 +55,7 @@ impl Way for Swap {
                     Err((what, error)) => progress.fail(&table.path, what, &error),
                 }
             }
-        })?;
-        Ok(progress)
+        })
     }
 }
 

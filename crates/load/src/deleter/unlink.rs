@@ -39,26 +39,14 @@ impl Way for Unlink {
         let victims = files.victims()?;
         let threads = (self.parallel as usize).min(victims.len());
         let progress = Progress::of(clock, threads, &victims);
-        let work = Arc::new((victims, AtomicUsize::new(0)));
-        // Held until all are started, so that the first doesn't end the deletion alone.
-        let _all_started = progress.hold();
-        for _ in 0..threads {
-            let work = work.clone();
-            let started = spawn(&progress, move |progress, call| {
-                let (victims, next) = &*work;
-                while !progress.stopping() {
-                    let Some(victim) = victims.get(next.fetch_add(1, Ordering::Relaxed)) else {
-                        return;
-                    };
-                    call.unlink(&victim.path, victim.bytes);
-                }
-            });
-            if let Err(error) = started {
-                // Those that were started have nobody else to tell them.
-                progress.stop();
-                return Err(error);
+        let next = AtomicUsize::new(0);
+        spawn(progress, move |progress, call| {
+            while !progress.stopping() {
+                let Some(victim) = victims.get(next.fetch_add(1, Ordering::Relaxed)) else {
+                    return;
+                };
+                call.unlink(&victim.path, victim.bytes);
             }
-        }
-        Ok(progress)
+        })
     }
 }

@@ -43,15 +43,6 @@ pub struct FillSpec {
     pub seed: u64,
 }
 
-/// How far a fill is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct FillProgress {
-    /// Bytes written so far.
-    pub written_bytes: u64,
-    /// Bytes to be written in all.
-    pub total_bytes: u64,
-}
-
 /// The result of a fill.
 #[derive(Debug, Default)]
 pub struct FillReport {
@@ -78,7 +69,6 @@ pub struct Fill {
 #[derive(Debug)]
 struct Shared {
     written_bytes: AtomicU64,
-    total_bytes: u64,
     stop: AtomicBool,
 }
 
@@ -108,7 +98,6 @@ impl Fill {
         }
         let shared = Arc::new(Shared {
             written_bytes: AtomicU64::new(0),
-            total_bytes: spec.len,
             stop: AtomicBool::new(false),
         });
         let ours = shared.clone();
@@ -122,12 +111,9 @@ impl Fill {
         })
     }
 
-    /// How far it is. Never waits.
-    pub fn progress(&self) -> FillProgress {
-        FillProgress {
-            written_bytes: self.shared.written(),
-            total_bytes: self.shared.total_bytes,
-        }
+    /// Bytes written so far.
+    pub fn written_bytes(&self) -> u64 {
+        self.shared.written()
     }
 
     /// Tells it to stop after what is in flight. Returns at once.

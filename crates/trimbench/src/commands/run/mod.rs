@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use bench::plan::{Place, Plan, Trigger};
 use bench::scenario::Counters;
-use bench::{BenchError, Claimed, Outcome, Survey, Warning};
+use bench::{BenchError, Outcome, ReadyRun, Survey, Warning};
 use judge::Verdict;
 use record::EndReason;
 use record::RunRecord;
@@ -89,7 +89,7 @@ pub(crate) fn run(args: RunArgs) -> Result<Exit, Error> {
         return Ok(Exit::Done);
     }
     let stop = signals::stop_flag()?;
-    let mut claimed = Claimed::claim(checked)?;
+    let mut claimed = ReadyRun::claim(checked)?;
     if plan.event() == Some(&Trigger::Manual) {
         let marks = marks::counter()
             .map_err(|e| Error::Usage(format!("can't watch for Enter and SIGUSR1: {e}")))?;
