@@ -114,7 +114,7 @@ impl Started {
         self.child.id()
     }
 
-    /// Waits for its end, and then a moment for what it said last: a grandchild may keep the pipe
+    /// Waits for its end, and then a moment for the rest of its output: a grandchild may keep the pipe
     /// open.
     pub(crate) fn wait(mut self) -> io::Result<ExitStatus> {
         let pid = Pid::from_child(&self.child);
@@ -160,11 +160,7 @@ impl Running {
         }
         match self.ended.as_ref()? {
             Ok(status) if status.success() => None,
-            Ok(status) => Some(match (status.code(), status.signal()) {
-                (Some(code), _) => format!("exited with {code}"),
-                (None, Some(signal)) => format!("was ended by signal {signal}"),
-                (None, None) => "ended in an unknown way".to_owned(),
-            }),
+            Ok(status) => Some(ended(status.code(), status.signal())),
             Err(error) => Some(format!("can't be waited for: {error}")),
         }
     }
@@ -263,6 +259,15 @@ fn listen(mut said: PipeReader, tail: Arc<Mutex<Tail>>) -> Option<JoinHandle<()>
         }
     });
     spawned.ok()
+}
+
+/// How a program ended, by its exit code and signal.
+pub(crate) fn ended(code: Option<i32>, signal: Option<i32>) -> String {
+    match (code, signal) {
+        (Some(code), _) => format!("exited with {code}"),
+        (None, Some(signal)) => format!("was ended by signal {signal}"),
+        (None, None) => "ended in an unknown way".to_owned(),
+    }
 }
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

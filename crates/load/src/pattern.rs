@@ -84,7 +84,7 @@ impl Pattern {
     }
 }
 
-/// What is written at the begin of each block, so that no two blocks written are alike.
+/// Numbers that stand at the begin of written blocks, so that no two are alike.
 #[derive(Debug)]
 pub(crate) struct Stamp(u64);
 

@@ -1,4 +1,4 @@
-//! Makes a plan of a scenario and a survey. What the scenario leaves out is chosen.
+//! Makes a plan of a scenario and a survey, and chooses what the scenario leaves out.
 
 use std::path::Path;
 

@@ -110,7 +110,8 @@ impl Script<'_> {
             signal: command.and_then(|command| command.signal),
         };
         let program = self.plan.program().unwrap_or_default();
-        let failure = command.and_then(|command| command_failure(&program, command));
+        let failure = command.and_then(CommandOutcome::failure);
+        let failure = failure.map(|how| format!("`{program}` {how}"));
         let Some(failure) = failure.or(outcome.first_error) else {
             return Ok(Some(line));
         };
@@ -196,20 +197,4 @@ impl Script<'_> {
         let setting = self.survey.target.discard;
         !kept_away && !matches!(setting, DiscardSetting::Off | DiscardSetting::Unsupported)
     }
-}
-
-/// How an outside program failed, in words; `None` when it didn't.
-fn command_failure(program: &str, command: &CommandOutcome) -> Option<String> {
-    let how = match (command.code, command.signal) {
-        (Some(0), _) => return None,
-        (Some(code), _) => format!("`{program}` exited with {code}"),
-        (None, Some(signal)) => format!("signal {signal} ended `{program}`"),
-        (None, None) => format!("`{program}` ended in an unknown way"),
-    };
-    let tail = command.tail.trim();
-    Some(if tail.is_empty() {
-        how
-    } else {
-        format!("{how} with: {tail}")
-    })
 }

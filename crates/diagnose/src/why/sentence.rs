@@ -239,7 +239,7 @@ fn rest(victim: &Victim) -> String {
     format!(
         "It waited {} for other things, most of it for {}.",
         show::seconds(others),
-        cause.map_or("nothing", Cause::words)
+        cause.map_or("nothing", Cause::about)
     )
 }
 

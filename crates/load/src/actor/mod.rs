@@ -24,6 +24,7 @@ mod sync;
 mod tasks;
 mod uring;
 
+pub(crate) use blocks::check_block;
 pub use blocks::{Blocks, Engine, Op, Region};
 pub(crate) use lanes::Stopwatch;
 pub use series::Series;

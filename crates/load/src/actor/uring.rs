@@ -9,7 +9,7 @@ use super::queue::{Io, Queue};
 use crate::error::LoadError;
 use crate::ring::{Area, INTERRUPT, Ring, Sqe};
 
-/// A ring, and how its entries name file and memory. `WAY` is one of the constants above.
+/// A ring, and how its entries name file and memory. `WAY` is a flag of [`crate::ring`].
 pub(super) struct Uring<const WAY: u32 = INTERRUPT> {
     ring: Ring,
     file: RawFd,

@@ -87,6 +87,20 @@ pub struct CommandOutcome {
     pub tail: String,
 }
 
+impl CommandOutcome {
+    /// How it failed, with the last that it printed; `None` if it succeeded.
+    pub fn failure(&self) -> Option<String> {
+        if self.code == Some(0) {
+            return None;
+        }
+        let how = crate::child::ended(self.code, self.signal);
+        Some(match self.tail.trim() {
+            "" => how,
+            tail => format!("{how} with: {tail}"),
+        })
+    }
+}
+
 /// A deletion under way, in threads of its own. Dropping it stops it without waiting.
 #[derive(Debug)]
 pub struct Deletion {
@@ -172,6 +186,8 @@ fn spawn(
             return Err(error);
         }
     }
+    // What it has open is closed when the deletion is over.
+    drop(work);
     drop(all_started);
     Ok(progress)
 }

@@ -7,7 +7,7 @@ mod marks;
 pub(crate) mod parsers;
 mod waits;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use bench::plan::{Place, Plan, Trigger};
 use bench::scenario::Counters;
@@ -29,24 +29,14 @@ use asked::Asked;
 
 /// Carries out the command.
 pub(crate) fn run(args: RunArgs) -> Result<Exit, Error> {
-    let json_to_stdout = args
-        .output
-        .json
-        .as_ref()
-        .is_some_and(|path| path.as_os_str() == "-");
-    let people = if json_to_stdout {
-        Stream::Err
-    } else {
-        Stream::Out
+    let is_stdout = |path: &Option<PathBuf>| path.as_deref() == Some(Path::new("-"));
+    let json_to_stdout = is_stdout(&args.output.json);
+    let people = match json_to_stdout {
+        true => Stream::Err,
+        false => Stream::Out,
     };
     let quiet = args.output.quiet;
-
-    if args
-        .output
-        .output
-        .as_ref()
-        .is_some_and(|path| path.as_os_str() == "-")
-    {
+    if is_stdout(&args.output.output) {
         return Err(Error::Usage(
             "--output: a record isn't written to standard output; give a file".into(),
         ));
