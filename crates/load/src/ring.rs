@@ -42,7 +42,6 @@ pub struct Ring {
     /// The file that `io_uring_enter` is called with or, cheaper, its registered index.
     enter_fd: RawFd,
     enter_flags: u32,
-    features: u32,
     setup_flags: u32,
     /// Dropped last: the rings above point into these.
     _maps: Vec<area::Mapping>,
@@ -144,7 +143,6 @@ impl Ring {
             } else {
                 0
             },
-            features: params.features,
             setup_flags: params.flags,
             _maps: vec![rings, sqes],
             fd,
@@ -216,16 +214,6 @@ impl Ring {
     /// Submissions it has room for.
     pub fn entries(&self) -> u32 {
         self.submit.entries
-    }
-
-    /// The set-up flags the kernel accepted (`IORING_SETUP_*`).
-    pub fn setup_flags(&self) -> u32 {
-        self.setup_flags
-    }
-
-    /// The kernel's features (`IORING_FEAT_*`).
-    pub fn features(&self) -> u32 {
-        self.features
     }
 
     /// Puts an entry into the ring; the kernel sees it at the next [`Ring::enter`].

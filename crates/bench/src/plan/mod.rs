@@ -9,18 +9,18 @@ use serde::{Serialize, Serializer};
 use crate::scenario::Phases;
 
 mod deletion;
-#[cfg(test)]
-mod example;
 mod make;
+#[cfg(test)]
+mod tests;
 
 pub use deletion::{Control, Deletion};
-#[cfg(test)]
-pub(crate) use example::{example, example_deletion};
 pub use load::deleter::{
     Discard, Event, Fstrim, Lsm, Method, Program, Punch, Purge, Spill, Swap, Trigger, Truncate,
     Unlink,
 };
 pub use load::{ActorSpec, Blocks, Engine, LoopKind, Op, PatternKind, TaskSpec, Work, task};
+#[cfg(test)]
+pub(crate) use tests::{example, example_deletion};
 
 /// A whole run.
 #[derive(Debug, Clone, Serialize)]

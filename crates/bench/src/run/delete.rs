@@ -20,7 +20,7 @@ impl Script<'_> {
         let Some(spec) = self.workplace.deletion(self.plan, part) else {
             return Ok(());
         };
-        let clock = self.session.clock();
+        let clock = self.session.clock;
         let space = self.free_space()?;
         let deletion = Deletion::start(spec, clock)?;
         self.session.set_deletion(deletion);
@@ -31,7 +31,7 @@ impl Script<'_> {
         }
 
         let mut drain = self.drain(part).beside(background_bytes);
-        while !self.session.deletion().is_none_or(Deletion::is_done) {
+        while !self.session.deletion.as_ref().is_none_or(Deletion::is_done) {
             let tick = self.session.tick()?;
             drain.interval(tick.now, tick.freed_bytes, tick.discarded_bytes);
             self.end_marked_event();
@@ -85,7 +85,7 @@ impl Script<'_> {
 
     /// Ends the deletion once its last call has returned, and says what it did.
     fn deletion_returned(&mut self, part: Part) -> Result<Option<DeletionLine>, Early> {
-        let Some(deletion) = self.session.take_deletion() else {
+        let Some(deletion) = self.session.deletion.take() else {
             return Ok(None);
         };
         let outcome = deletion.finish(Duration::from_secs(1));
@@ -93,7 +93,7 @@ impl Script<'_> {
         let began = progress.began_at.unwrap_or_default();
         let returned = progress
             .returned_at
-            .unwrap_or_else(|| self.session.clock().now());
+            .unwrap_or_else(|| self.session.clock.now());
         self.session
             .event_at(returned, EventKind::DeletionReturned, None);
         let command = outcome.command.as_ref();

@@ -16,12 +16,12 @@ impl Script<'_> {
         self.session
             .set_fio(Fio::lay_out(self.plan, &job, &folder)?);
         let mut ended = Ok(());
-        while ended.is_ok() && !self.session.fio_is_done() {
+        while ended.is_ok() && !self.session.fio.as_ref().is_some_and(Fio::is_done) {
             ended = self.session.tick().map(drop);
         }
         // The last look tells whether it went well.
         let looked = ended.and_then(|()| self.session.look_after_fio());
-        if let Some(fio) = self.session.take_fio() {
+        if let Some(fio) = self.session.fio.take() {
             // One that was interrupted mustn't make files while ours are removed.
             fio.finish(Duration::ZERO);
         }
@@ -37,7 +37,7 @@ impl Script<'_> {
 
     /// Ends fio, if it runs, and puts what it did into the record.
     pub(super) fn end_fio(&mut self) {
-        let Some(mut fio) = self.session.take_fio() else {
+        let Some(mut fio) = self.session.fio.take() else {
             return;
         };
         let Ok(Some((job, _))) = self.fio_job() else {
@@ -45,9 +45,15 @@ impl Script<'_> {
         };
         fio.end();
         let folder = fio.finish(GRACE);
-        let record = self.session.record();
+        let record = &self.session.record;
         let first = record.head.actors.len().saturating_sub(job.series().len());
-        let logged = read(&folder, &job, record, first, self.session.last_s());
+        let logged = read(
+            &folder,
+            &job,
+            record,
+            first,
+            self.session.last.as_secs_f64(),
+        );
         for warning in logged.warnings {
             self.session.warn(&warning);
         }

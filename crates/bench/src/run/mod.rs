@@ -73,9 +73,13 @@ pub struct ReadyRun<'a> {
     head: Head,
     devices: Vec<WatchedDevice>,
     workplace: Workplace,
-    marks: Arc<AtomicU32>,
-    workers: RunWorkers,
-    explain: Option<Explain>,
+    /// The marks of a person at the begin and the end of an event
+    /// ([`crate::plan::Trigger::Manual`]): whoever shares the counter adds one for each.
+    pub marks: Arc<AtomicU32>,
+    /// The actors and phases of the run: empty now, it grows while the run goes on.
+    pub workers: RunWorkers,
+    /// Explains the waits of the actors at the run's end, as a line of the record.
+    pub explain: Option<Explain>,
 }
 
 impl std::fmt::Debug for ReadyRun<'_> {
@@ -123,25 +127,6 @@ impl<'a> ReadyRun<'a> {
         })
     }
 
-    /// Has a person mark when the event begins and when it is over
-    /// ([`crate::plan::Trigger::Manual`]): whoever holds the counter adds one for each mark.
-    pub fn marked_by(self, marks: Arc<AtomicU32>) -> Self {
-        ReadyRun { marks, ..self }
-    }
-
-    /// The actors and phases of the run: empty now, it grows while the run goes on.
-    pub fn workers(&self) -> RunWorkers {
-        self.workers.clone()
-    }
-
-    /// Has the waits of the actors explained at the run's end, as a line of the record.
-    pub fn explained_by(self, explain: Explain) -> Self {
-        ReadyRun {
-            explain: Some(explain),
-            ..self
-        }
-    }
-
     /// Carries out the plan.
     ///
     /// The record also goes to `out`, line by line, while the run goes on. Setting
@@ -162,7 +147,7 @@ impl<'a> ReadyRun<'a> {
             .transpose()
             .map_err(BenchError::Record)?;
         let interval = plan.phases.interval();
-        let session = Session::start(
+        let mut session = Session::start(
             self.clock,
             self.head,
             self.devices,
@@ -171,8 +156,8 @@ impl<'a> ReadyRun<'a> {
             observer,
             stop,
         )
-        .map_err(|e| survey.refuse(e))?
-        .noted_in(self.workers);
+        .map_err(|e| survey.refuse(e))?;
+        session.workers = self.workers;
         let mut script = Script {
             plan,
             survey,
@@ -199,7 +184,7 @@ impl<'a> ReadyRun<'a> {
         }
         let (reason, error) = match performed {
             Ok(()) => (EndReason::Completed, None),
-            Err(Early::Stopped) => match script.session.take_failure() {
+            Err(Early::Stopped) => match script.session.failure.take() {
                 Some(error) => (EndReason::Failed, Some(error)),
                 None => {
                     script.session.event(EventKind::Interrupted, None);
@@ -276,7 +261,7 @@ impl Script<'_> {
         self.session.phase(PhaseName::Baseline, part);
         self.baseline()?;
         if self.plan.deletion.is_some() {
-            let background_bytes = self.session.most_discarded_bytes();
+            let background_bytes = self.session.most_discarded_bytes;
             self.session.phase(PhaseName::Delete, part);
             self.delete(part, background_bytes)?;
             self.session.phase(PhaseName::Recovery, part);

@@ -79,20 +79,19 @@ pub(crate) fn run(args: RunArgs) -> Result<Exit, Error> {
         return Ok(Exit::Done);
     }
     let stop = signals::stop_flag()?;
-    let mut claimed = ReadyRun::claim(checked)?;
+    let mut ready = ReadyRun::claim(checked)?;
     if plan.event() == Some(&Trigger::Manual) {
-        let marks = marks::counter()
+        ready.marks = marks::counter()
             .map_err(|e| Error::Usage(format!("can't watch for Enter and SIGUSR1: {e}")))?;
-        claimed = claimed.marked_by(marks);
     }
     if args.output.why {
-        claimed = waits::watched(claimed, &survey.devices);
+        waits::watch(&mut ready, &survey.devices);
     }
     // What an earlier run recorded is lost from here on, and not before.
     let writer = record_file.map(Output::record).transpose()?;
     let mut progress = Progress::new(quiet, plan.phases.interval());
     let stores = Watched::of(survey.devices.iter().filter(|d| d.leaf).map(|d| &*d.name));
-    let outcome = claimed.perform(writer, &mut progress, &stop);
+    let outcome = ready.perform(writer, &mut progress, &stop);
     drop(progress);
     stores.report("run");
     for guard in counters {
