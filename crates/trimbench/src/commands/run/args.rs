@@ -258,7 +258,7 @@ fn with_default(arg: Arg) -> Arg {
     let all = scenario::keys::all();
     let key = all.iter().find(|(other, _)| Some(&**other) == path);
     let default = key.and_then(|(_, key)| key.default);
-    let Some(default) = default.filter(|default| *default != "none") else {
+    let Some(default) = default.filter(|default| !["none", "off"].contains(default)) else {
         return arg;
     };
     // Other kinds have others, which `scenarios keys` lists.
