@@ -49,11 +49,6 @@ impl Actors {
         Ok(actors)
     }
 
-    /// Their entries in the record's head, one for each column.
-    pub(crate) fn series(&self) -> Vec<ActorInfo> {
-        self.specs.iter().flat_map(ActorSpec::series).collect()
-    }
-
     /// Whether every actor is in range.
     ///
     /// # Errors
@@ -107,11 +102,7 @@ fn specs(plan: &Plan) -> Vec<ActorSpec> {
             direct: plan.file.direct,
             ..Blocks::READS
         }),
-        arrival: LoopKind::Open {
-            rate_per_s,
-            poisson: false,
-            depth: 1,
-        },
+        arrival: LoopKind::evenly(rate_per_s),
         // Not the foreground's blocks in the foreground's order.
         seed: !plan.seed,
     }));

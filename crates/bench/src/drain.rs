@@ -14,7 +14,7 @@ pub(crate) struct Drain {
     quiet: Duration,
     discards_expected: bool,
     /// Whether what is freed has to be discarded.
-    owes: bool,
+    has_debt: bool,
     /// Whether all discards are others'.
     sends_none: bool,
     /// Most that an interval discarded before: the foreground's own doing.
@@ -50,7 +50,7 @@ impl Drain {
             limit,
             quiet: QUIET,
             discards_expected,
-            owes: true,
+            has_debt: true,
             sends_none: false,
             background_bytes: 0,
             freed_bytes: 0,
@@ -66,7 +66,7 @@ impl Drain {
     /// FITRIM also discards what other programs had freed.
     pub(crate) fn without_debt(limit: Duration, discards_expected: bool) -> Self {
         Drain {
-            owes: false,
+            has_debt: false,
             ..Drain::new(limit, discards_expected)
         }
     }
@@ -125,7 +125,9 @@ impl Drain {
 
     /// When the debt was paid; `None` while it isn't, or where nothing was pending.
     pub(crate) fn paid_at(&self) -> Option<Duration> {
-        let paid = self.paid.filter(|_| self.owes && self.freed_bytes > 0)?;
+        let paid = self
+            .paid
+            .filter(|_| self.has_debt && self.freed_bytes > 0)?;
         self.returned.map(|returned| paid.max(returned))
     }
 
@@ -142,18 +144,18 @@ impl Drain {
             .last_significant
             .map_or(returned, |at| at.max(returned));
         let quiet = now.saturating_sub(quiet_since) >= self.quiet;
-        if self.owes && self.is_paid() && quiet {
+        if self.has_debt && self.is_paid() && quiet {
             State::Paid
-        } else if !self.owes && self.last_significant.is_some() && quiet {
+        } else if !self.has_debt && self.last_significant.is_some() && quiet {
             State::Quiet
         } else if !self.discards_expected && self.last_significant.is_none() && quiet {
             State::NoneExpected
         } else if now.saturating_sub(returned) < self.limit {
             State::Waiting
-        } else if self.owes && self.is_paid() {
+        } else if self.has_debt && self.is_paid() {
             // It was never quiet, but nothing is missing.
             State::Paid
-        } else if !self.owes && self.last_significant.is_some() {
+        } else if !self.has_debt && self.last_significant.is_some() {
             State::Quiet
         } else {
             State::GaveUp

@@ -2,41 +2,35 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use load::Clock;
-use record::{ActorInfo, Head, RUN_SCHEMA};
+use load::{ActorSpec, Clock};
+use record::{Head, RUN_SCHEMA};
 
 use crate::actors::Actors;
+use crate::error::BenchError;
 use crate::fio;
 use crate::plan::Plan;
 use crate::survey::Survey;
 
-/// The head that a run would begin with, for saying what will be done.
-pub fn preview(plan: &Plan, survey: &Survey) -> Head {
-    // What fails here, preflight has refused.
-    let mut series = Actors::resolve(plan).unwrap_or_default().series();
-    series.extend(fio::series(plan).unwrap_or_default());
-    of(plan, survey, series, Clock::start())
-}
-
-/// The head of a run's record.
-pub(crate) fn of(plan: &Plan, survey: &Survey, actors: Vec<ActorInfo>, clock: Clock) -> Head {
-    let mut scenario = serde_json::to_value(plan).unwrap_or_default();
-    if let (Some(control), Some(fields)) = (plan.control, scenario.as_object_mut()) {
-        fields.insert("control".into(), control.in_words().into());
-    }
-    let since_zero = Duration::from_nanos(clock.now().0);
-    Head {
+/// The head of a run's record, but for the time when it starts.
+pub(crate) fn of(plan: &Plan, survey: &Survey, actors: &Actors) -> Result<Head, BenchError> {
+    let own = actors.specs.iter().flat_map(ActorSpec::series);
+    Ok(Head {
         schema: RUN_SCHEMA.into(),
         run: plan.run.clone(),
         version: env!("CARGO_PKG_VERSION").into(),
-        started_unix_s: SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .map_or(0.0, |time| time.saturating_sub(since_zero).as_secs_f64()),
+        started_unix_s: 0.0,
         host: linux::host::describe(),
         target: survey.target.clone(),
-        scenario,
-        interval_ms: plan.timing.interval.as_secs_f64() * 1e3,
-        actors,
+        scenario: serde_json::to_value(plan).unwrap_or_default(),
+        interval_ms: plan.phases.interval().as_secs_f64() * 1e3,
+        actors: own.chain(fio::series(plan)?).collect(),
         devices: survey.devices.clone(),
-    }
+    })
+}
+
+/// The time at which a clock was at 0, in seconds since 1970.
+pub(crate) fn started_unix_s(clock: Clock) -> f64 {
+    let since_zero = Duration::from_nanos(clock.now().0);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.map_or(0.0, |now| now.saturating_sub(since_zero).as_secs_f64())
 }

@@ -2,7 +2,7 @@
 //!
 //! [`Survey`] looks at a place and leaves it as it is. [`sizes::choose`] picks safe sizes.
 //! A [`Plan`] describes the run in full. [`preflight`] refuses before the run what would be
-//! refused on the way. A [`Claimed`] run does it, records it, and removes what it made.
+//! refused on the way. A [`ReadyRun`] run does it, records it, and removes what it made.
 //! `judge::judge` interprets the record.
 #![forbid(unsafe_code)]
 
@@ -31,10 +31,9 @@ mod watched;
 mod workplace;
 
 pub use error::BenchError;
-pub use head::preview;
 pub use observer::{Mark, Observer, Second};
 pub use plan::Plan;
-pub use preflight::preflight;
-pub use run::{Claimed, Explain, Outcome};
+pub use preflight::{Checked, preflight};
+pub use run::{Explain, Outcome, ReadyRun};
 pub use survey::{Survey, Swept, sweep};
 pub use warning::Warning;

@@ -1,33 +1,47 @@
 //! Sizes that are safe on the file system at hand.
 
 use linux::space::Space;
+use record::units::MIB;
+use storage::FileSystem;
 use thiserror::Error;
 
-use crate::plan::{Control, Method};
+use crate::error::BenchError;
+use crate::plan::{ActorSpec, FioJob, Method, Place, Plan, Swap};
+use crate::scenario::Scenario;
 use crate::survey::Survey;
-use storage::FileSystem;
 
-const MIB: u64 = 1 << 20;
-const GIB: u64 = 1 << 30;
-
-/// Largest deletion that is picked unasked: what a drive that trims 60 GB/s needs
-/// to stall for half a second, and what most drives write within two minutes.
-const MOST_DELETED: u64 = 32 * GIB;
-/// Foreground file that is picked unasked.
-const FOREGROUND: u64 = GIB;
 /// Neither file is picked smaller than this.
-const LEAST: u64 = 16 * MIB;
+pub(crate) const LEAST: u64 = 16 * MIB;
 
-/// Sizes asked for; `None` leaves the choice to us.
+/// Bytes of a file, or of several together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wanted {
+pub(crate) enum Bytes {
+    /// Asked for.
+    Exactly(u64),
+    /// The choice is ours, up to so many.
+    AtMost(u64),
+}
+
+impl Bytes {
+    /// Those asked for, or a share of what is there.
+    fn pick(self, share: u64) -> u64 {
+        match self {
+            Bytes::Exactly(bytes) => bytes,
+            Bytes::AtMost(most) => (most.min(share) / MIB * MIB).max(LEAST),
+        }
+    }
+}
+
+/// Sizes asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Wanted {
     /// Bytes to delete (all files together).
-    pub deletion_bytes: Option<u64>,
+    pub deletion: Bytes,
     /// How often those may take space at once: [`copies`].
     pub deletion_copies: u64,
     /// Bytes of the foreground file still to be written (0 when one is reused,
     /// and where nobody needs it: [`crate::Plan::needs_file`]).
-    pub foreground_bytes: Option<u64>,
+    pub foreground: Bytes,
     /// Bytes taken beside all these: of appenders' and tasks' files
     /// ([`load::ActorSpec::own_bytes`]), of what takes the place of swapped
     /// tables ([`crate::plan::Swap::REPLACEMENT_BYTES`] each), of fio's files
@@ -77,20 +91,105 @@ impl Fragments {
     }
 }
 
+/// The sizes that a plan has yet to get: those that the scenario asks for, or else safe ones.
+///
+/// # Errors
+/// When the files don't fit.
+pub(crate) fn of(plan: &Plan, scenario: &Scenario, survey: &Survey) -> Result<Sizes, BenchError> {
+    let asked = scenario.foreground.size_bytes;
+    let kept = survey.kept_foreground.filter(|_| plan.file.reuse);
+    let kept = kept.filter(|&kept| asked.is_none_or(|asked| kept >= asked));
+    let foreground = match asked {
+        _ if !plan.needs_file() => Bytes::Exactly(0),
+        Some(bytes) => Bytes::Exactly(bytes),
+        None => Bytes::AtMost(scenario.foreground.size_bytes()),
+    };
+    let deletion = match (&plan.deletion, scenario.deletion.size_bytes) {
+        (None, _) => Bytes::Exactly(0),
+        _ if plan.event().is_some() => Bytes::Exactly(0),
+        (Some(_), Some(bytes)) => Bytes::Exactly(bytes),
+        (Some(_), None) => Bytes::AtMost(scenario.deletion.size_bytes()),
+    };
+    let chosen = match &survey.place {
+        Place::Directory(path) => {
+            let wanted = Wanted {
+                deletion,
+                deletion_copies: copies(plan),
+                foreground: kept.map_or(foreground, |_| Bytes::Exactly(0)),
+                other_bytes: other_bytes(plan)?,
+                fragments: fragments(plan, survey)?,
+                into_reserve: plan.event().is_some(),
+            };
+            choose(&survey.space, wanted).map_err(|source| {
+                let path = path.clone();
+                BenchError::Space { path, source }
+            })
+        }
+        Place::Device { path, .. } => {
+            let chosen = choose_on_device(survey.space.size_bytes, deletion, foreground);
+            chosen.map_err(|source| {
+                let (path, why) = (path.clone(), source.to_string());
+                BenchError::Place { path, why }
+            })
+        }
+    };
+    let chosen = chosen.map_err(|refused| match &survey.limited {
+        Some(why) => BenchError::Plan(format!("{refused}; {why}")),
+        None => refused,
+    })?;
+    let foreground_bytes = match kept {
+        Some(kept) if plan.needs_file() => asked.unwrap_or(kept),
+        _ => chosen.foreground_bytes,
+    };
+    Ok(Sizes {
+        foreground_bytes,
+        ..chosen
+    })
+}
+
 /// How often the bytes of a deletion may take space at once. A control that
 /// deletes as well has files of its own. A continuous deletion's dropped files keep their
 /// space until the file system commits, while it writes anew.
-pub fn copies(method: &Method, control: Option<Control>) -> u64 {
-    match control {
-        _ if method.is_continuous() => 2,
-        Some(Control::Nodiscard) => 2,
-        Some(Control::SecondName) | None => 1,
+fn copies(plan: &Plan) -> u64 {
+    match &plan.deletion {
+        Some(deletion) if deletion.method.is_continuous() => 2,
+        _ => plan.control.deletions().into(),
+    }
+}
+
+/// The bytes of the files of actors and fio, and of the replacements of swapped tables.
+fn other_bytes(plan: &Plan) -> Result<u64, BenchError> {
+    let fio = plan.fio.as_ref().map(FioJob::space_bytes).transpose()?;
+    let own = plan.actors.iter().map(ActorSpec::own_bytes);
+    let own = own.fold(fio.unwrap_or(0), u64::saturating_add);
+    Ok(match &plan.deletion {
+        Some(deletion) if matches!(deletion.method, Method::Swap(_)) => {
+            own.saturating_add(u64::from(deletion.files) * Swap::REPLACEMENT_BYTES)
+        }
+        _ => own,
+    })
+}
+
+fn fragments(plan: &Plan, survey: &Survey) -> Result<Option<Fragments>, BenchError> {
+    let Some(deletion) = &plan.deletion else {
+        return Ok(None);
+    };
+    let unit = survey.space.block_bytes.max(4096);
+    match deletion.extent_bytes {
+        None => Ok(None),
+        Some(extent) if extent.is_multiple_of(unit) => {
+            Ok(Some(Fragments::on(survey, deletion.files, extent)))
+        }
+        Some(extent) => Err(BenchError::Plan(format!(
+            "deletion.extent-size {extent}: extents are whole blocks, so give a multiple of {unit} \
+             bytes"
+        ))),
     }
 }
 
 /// Sizes chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sizes {
+pub(crate) struct Sizes {
     /// Bytes to delete.
     pub deletion_bytes: u64,
     /// Bytes of the foreground file.
@@ -136,28 +235,20 @@ impl TooLittleSpace {
 ///
 /// # Errors
 /// [`TooLittleSpace`] when it doesn't.
-pub fn choose(space: &Space, wanted: Wanted) -> Result<Sizes, TooLittleSpace> {
+fn choose(space: &Space, wanted: Wanted) -> Result<Sizes, TooLittleSpace> {
     let usable = space.usable_bytes();
-    let other_bytes = wanted.other_bytes;
-    let foreground_bytes = wanted.foreground_bytes.unwrap_or_else(|| {
-        whole_mib(FOREGROUND.min(usable.saturating_sub(other_bytes) / 8)).max(LEAST)
-    });
-    let left = usable
-        .saturating_sub(foreground_bytes)
-        .saturating_sub(other_bytes);
-    let deletion_bytes = wanted.deletion_bytes.unwrap_or_else(|| {
-        let most = wanted
-            .fragments
-            .map_or(left / 4, |f| f.data_within(left / 4));
-        whole_mib(MOST_DELETED.min(most)).max(LEAST)
-    });
+    let others = usable.saturating_sub(wanted.other_bytes);
+    let foreground_bytes = wanted.foreground.pick(others / 8);
+    let share = others.saturating_sub(foreground_bytes) / 4;
+    let share = wanted.fragments.map_or(share, |f| f.data_within(share));
+    let deletion_bytes = wanted.deletion.pick(share);
     let overhead = wanted.fragments.map_or(0, |f| f.overhead(deletion_bytes));
     let needed = deletion_bytes
         .saturating_add(overhead)
         .saturating_mul(wanted.deletion_copies)
         .saturating_add(foreground_bytes)
-        .saturating_add(other_bytes);
-    let small = needed == LEAST && wanted.foreground_bytes.is_none();
+        .saturating_add(wanted.other_bytes);
+    let small = needed == LEAST && matches!(wanted.foreground, Bytes::AtMost(_));
     let into_reserve = wanted.into_reserve && small && needed <= space.available_bytes / 4;
     if needed > usable && !into_reserve {
         return Err(TooLittleSpace {
@@ -191,16 +282,14 @@ pub struct DeviceTooSmall {
 ///
 /// # Errors
 /// [`DeviceTooSmall`] when the regions don't fit.
-pub fn choose_on_device(
+fn choose_on_device(
     size: u64,
-    deletion_bytes: Option<u64>,
-    foreground_bytes: Option<u64>,
+    deletion: Bytes,
+    foreground: Bytes,
 ) -> Result<Sizes, DeviceTooSmall> {
-    let foreground_bytes =
-        foreground_bytes.unwrap_or_else(|| whole_mib(FOREGROUND.min(size / 8)).max(LEAST));
+    let foreground_bytes = foreground.pick(size / 8);
     let left = size.saturating_sub(foreground_bytes.next_multiple_of(MIB));
-    let deletion_bytes =
-        deletion_bytes.unwrap_or_else(|| whole_mib(MOST_DELETED.min(left)).max(LEAST));
+    let deletion_bytes = deletion.pick(left);
     if deletion_bytes > left {
         return Err(DeviceTooSmall {
             needed: foreground_bytes.saturating_add(deletion_bytes),
@@ -211,10 +300,6 @@ pub fn choose_on_device(
         deletion_bytes,
         foreground_bytes,
     })
-}
-
-fn whole_mib(bytes: u64) -> u64 {
-    bytes / MIB * MIB
 }
 
 /// Bytes that a file fragmented on purpose takes beyond its data while it is
@@ -243,6 +328,8 @@ fn overhead_per_extent(fs: FileSystem, block_bytes: u64, extent_bytes: u64) -> u
 
 #[cfg(test)]
 mod tests {
+    use record::units::GIB;
+
     use super::*;
     use proptest::prelude::*;
 
@@ -254,11 +341,14 @@ mod tests {
         }
     }
 
+    const MOST_DELETED: u64 = 32 * GIB;
+
     fn wanted(deletion_bytes: Option<u64>, foreground_bytes: Option<u64>) -> Wanted {
+        let bytes = |asked: Option<u64>, most| asked.map_or(Bytes::AtMost(most), Bytes::Exactly);
         Wanted {
-            deletion_bytes,
+            deletion: bytes(deletion_bytes, MOST_DELETED),
             deletion_copies: 1,
-            foreground_bytes,
+            foreground: bytes(foreground_bytes, GIB),
             other_bytes: 0,
             fragments: None,
             into_reserve: false,
@@ -284,7 +374,7 @@ mod tests {
         let space = space(2000 * GIB, 1000 * GIB);
         let sizes = choose(&space, wanted(None, None)).unwrap();
         assert_eq!(sizes.deletion_bytes, MOST_DELETED);
-        assert_eq!(sizes.foreground_bytes, FOREGROUND);
+        assert_eq!(sizes.foreground_bytes, GIB);
     }
 
     #[test]

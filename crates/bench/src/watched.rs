@@ -18,15 +18,15 @@ use crate::warning::Warning;
 pub(crate) struct Watched {
     series: Series,
     sampler: Sampler,
-    stretch: Latencies,
-    second: Latencies,
-    phase: Latencies,
+    pub(crate) stretch: Latencies,
+    pub(crate) second: Latencies,
+    pub(crate) phase: Latencies,
 }
 
 /// Both latencies over one stretch of time. In a closed loop they are the same
 /// thing, and only the response time is kept.
 #[derive(Debug)]
-struct Latencies {
+pub(crate) struct Latencies {
     response: Histogram<u64>,
     service: Option<Histogram<u64>>,
 }
@@ -68,39 +68,6 @@ impl Watched {
         (!response.is_empty()).then(|| response.value_at_quantile(0.99) as f64 / 1e3)
     }
 
-    /// The lines of a stretch; the next one begins.
-    pub(crate) fn end_stretch(
-        &mut self,
-        actor: usize,
-        over: Grain,
-        part: Part,
-    ) -> Vec<HistogramLine> {
-        self.stretch.drain(actor, over, part)
-    }
-
-    /// Begins the next stretch; this one is not recorded.
-    pub(crate) fn skip_stretch(&mut self) {
-        self.stretch.response.reset();
-        if let Some(service) = &mut self.stretch.service {
-            service.reset();
-        }
-    }
-
-    /// The lines of the second that began at `at_s`; the next one begins.
-    pub(crate) fn end_second(&mut self, actor: usize, at_s: f64, part: Part) -> Vec<HistogramLine> {
-        self.second.drain(actor, Grain::SecondAt(at_s), part)
-    }
-
-    /// The lines of a phase; the next one begins.
-    pub(crate) fn end_phase(
-        &mut self,
-        actor: usize,
-        over: Grain,
-        part: Part,
-    ) -> Vec<HistogramLine> {
-        self.phase.drain(actor, over, part)
-    }
-
     /// How the first failed operation failed.
     pub(crate) fn first_error(&self) -> Option<Warning> {
         let (failure, at) = self.series.meter.first_error()?;
@@ -121,7 +88,13 @@ impl Latencies {
         }
     }
 
-    fn drain(&mut self, actor: usize, over: Grain, part: Part) -> Vec<HistogramLine> {
+    /// Forgets all.
+    pub(crate) fn reset(&mut self) {
+        self.response.reset();
+        self.service.iter_mut().for_each(Histogram::reset);
+    }
+
+    pub(crate) fn drain(&mut self, actor: usize, over: Grain, part: Part) -> Vec<HistogramLine> {
         let kinds = [
             (Latency::Response, Some(&mut self.response)),
             (Latency::Service, self.service.as_mut()),

@@ -63,8 +63,6 @@ pub struct Spec {
 
 record::kinds! {
     /// A file system that can be made.
-    #[derive(Serialize, Deserialize)]
-    #[serde(rename_all = "lowercase")]
     pub enum Fs["file system"] {
         /// ext4, without lazy initialization, which would write beside a test.
         Ext4 = "ext4",

@@ -9,8 +9,6 @@ use crate::transport::Transport;
 
 record::kinds! {
     /// The kinds of commands that are counted.
-    #[derive(Serialize, Deserialize)]
-    #[serde(rename_all = "lowercase")]
     pub enum Kind["kind of commands"] {
         /// Reads.
         Read = "read",

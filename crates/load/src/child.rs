@@ -52,27 +52,13 @@ impl Program {
         let thread = std::thread::Builder::new()
             .name("program".into())
             .spawn(move || {
-                let started = self.command().and_then(|(mut command, said)| {
-                    let child = command.spawn();
-                    // Our copies of the pipe's writing end go with the command.
-                    child.map(|child| (child, said))
-                });
-                let (mut child, said) = match started {
-                    Ok(started) => started,
-                    Err(error) => {
-                        let _ = tell.send(Err(error));
-                        return Err(io::ErrorKind::Other.into());
-                    }
+                let started = self.spawn(ours, listens);
+                let (child, told) = match started {
+                    Ok(child) => (Ok(child), Ok(())),
+                    Err(error) => (Err(io::ErrorKind::Other.into()), Err(error)),
                 };
-                let pid = Pid::from_child(&child);
-                *lock(&ours) = Some(pid);
-                let _ = tell.send(Ok(()));
-                let listener = listen(said, listens);
-                let status = wait(&mut child, pid, &ours);
-                if let Some(listener) = listener {
-                    listener.end();
-                }
-                status
+                let _ = tell.send(told);
+                child.and_then(Started::wait)
             })?;
         told.recv()
             .unwrap_or_else(|_| Err(io::Error::other("its thread ended at once")))?;
@@ -84,7 +70,9 @@ impl Program {
         })
     }
 
-    fn command(&self) -> io::Result<(Command, PipeReader)> {
+    /// Starts it on the calling thread, in a process group of its own, which is `group` until it has
+    /// ended.
+    pub(crate) fn spawn(&self, group: Group, tail: Arc<Mutex<Tail>>) -> io::Result<Started> {
         let Some((program, args)) = self.argv.split_first() else {
             return Err(io::Error::other("there is no program to run"));
         };
@@ -100,7 +88,51 @@ impl Program {
             command.current_dir(dir);
         }
         end_with_us(&mut command);
-        Ok((command, said))
+        let child = command.spawn()?;
+        // Our copies of the pipe's writing end go with the command.
+        drop(command);
+        *lock(&group) = Some(Pid::from_child(&child));
+        let listener = listen(said, tail);
+        Ok(Started {
+            child,
+            group,
+            listener,
+        })
+    }
+}
+
+/// A program that the thread which holds this has started.
+pub(crate) struct Started {
+    child: Child,
+    group: Group,
+    listener: Option<JoinHandle<()>>,
+}
+
+impl Started {
+    /// Its process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits for its end, and then a moment for the rest of its output: a grandchild may keep the pipe
+    /// open.
+    pub(crate) fn wait(mut self) -> io::Result<ExitStatus> {
+        let pid = Pid::from_child(&self.child);
+        // While it isn't reaped, its number is no other's, which somebody could signal.
+        let peek = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        while let Err(rustix::io::Errno::INTR) = waitid(WaitId::Pid(pid), peek) {}
+        lock(&self.group).take();
+        let status = self.child.wait();
+        let deadline = Instant::now() + Duration::from_millis(200);
+        while self
+            .listener
+            .as_ref()
+            .is_some_and(|thread| !thread.is_finished())
+            && Instant::now() < deadline
+        {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        status
     }
 }
 
@@ -128,11 +160,7 @@ impl Running {
         }
         match self.ended.as_ref()? {
             Ok(status) if status.success() => None,
-            Ok(status) => Some(match (status.code(), status.signal()) {
-                (Some(code), _) => format!("exited with {code}"),
-                (None, Some(signal)) => format!("was ended by signal {signal}"),
-                (None, None) => "ended in an unknown way".to_owned(),
-            }),
+            Ok(status) => Some(ended(status.code(), status.signal())),
             Err(error) => Some(format!("can't be waited for: {error}")),
         }
     }
@@ -185,7 +213,7 @@ impl Drop for Running {
 /// changes its user (sudo), are out of that reach (PR_SET_PDEATHSIG(2const)).
 ///
 /// It ends with the *thread* that starts it, so that one has to wait for it too.
-pub(crate) fn end_with_us(command: &mut Command) {
+fn end_with_us(command: &mut Command) {
     let ours = rustix::process::getpid().as_raw_nonzero().get();
     let before_exec = move || {
         // SAFETY: system calls without pointers, which may be made after a fork.
@@ -202,14 +230,6 @@ pub(crate) fn end_with_us(command: &mut Command) {
     };
     // SAFETY: it neither allocates nor takes a lock, as is required after a fork.
     unsafe { command.pre_exec(before_exec) };
-}
-
-/// Waits for the end, and takes the group away before its number can be used anew.
-pub(crate) fn wait(child: &mut Child, pid: Pid, group: &Group) -> io::Result<ExitStatus> {
-    let peek = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-    while let Err(rustix::io::Errno::INTR) = waitid(WaitId::Pid(pid), peek) {}
-    lock(group).take();
-    child.wait()
 }
 
 /// The end of a program's output.
@@ -229,10 +249,8 @@ impl Tail {
     }
 }
 
-/// Reads what the program says, so that it never waits for us.
-pub(crate) struct Listener(JoinHandle<()>);
-
-pub(crate) fn listen(mut said: PipeReader, tail: Arc<Mutex<Tail>>) -> Option<Listener> {
+/// Keeps the end of what a program says, until nobody can say anything any more.
+fn listen(mut said: PipeReader, tail: Arc<Mutex<Tail>>) -> Option<JoinHandle<()>> {
     let thread = std::thread::Builder::new().name("program:output".into());
     let spawned = thread.spawn(move || {
         let mut buffer = [0; 4096];
@@ -240,17 +258,15 @@ pub(crate) fn listen(mut said: PipeReader, tail: Arc<Mutex<Tail>>) -> Option<Lis
             lock(&tail).add(&buffer[..n]);
         }
     });
-    spawned.ok().map(Listener)
+    spawned.ok()
 }
 
-impl Listener {
-    /// Waits a little for the rest; a child that the program left behind may
-    /// hold the pipe open for ever.
-    pub(crate) fn end(self) {
-        let deadline = Instant::now() + Duration::from_millis(200);
-        while !self.0.is_finished() && Instant::now() < deadline {
-            std::thread::sleep(Duration::from_millis(1));
-        }
+/// How a program ended, by its exit code and signal.
+pub(crate) fn ended(code: Option<i32>, signal: Option<i32>) -> String {
+    match (code, signal) {
+        (Some(code), _) => format!("exited with {code}"),
+        (None, Some(signal)) => format!("was ended by signal {signal}"),
+        (None, None) => "ended in an unknown way".to_owned(),
     }
 }
 

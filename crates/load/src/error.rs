@@ -2,7 +2,7 @@
 
 use record::units::names;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Why a load could not be made. Failed I/Os of a running actor aren't here:
 /// those are counted in its meter.
@@ -85,4 +85,17 @@ pub enum LoadError {
         /// The kernel's error.
         source: io::Error,
     },
+}
+
+impl LoadError {
+    /// A call of the system without a file that failed.
+    pub(crate) fn system(what: &'static str) -> impl FnOnce(io::Error) -> LoadError {
+        move |source| LoadError::System { what, source }
+    }
+
+    /// A call on a file that failed.
+    pub(crate) fn file(path: &Path, what: &'static str) -> impl FnOnce(io::Error) -> LoadError {
+        let path = path.to_owned();
+        move |source| LoadError::File { path, what, source }
+    }
 }

@@ -58,7 +58,7 @@ pub use actor::{Actor, ActorSpec, Blocks, Engine, Op, Region, Series, Unfinished
 pub use clock::{Clock, Nanos};
 pub use deleter::{Deletion, DeletionOutcome, DeletionProgress, DeletionSpec};
 pub use error::LoadError;
-pub use fill::{Fill, FillProgress, FillReport, FillSpec};
+pub use fill::{Fill, FillReport, FillSpec};
 pub use meter::{IoFailure, Meter};
 pub use pattern::PatternKind;
 pub use record::LoopKind;

@@ -1,8 +1,8 @@
 //! Where the operations go. Pure.
 
-record::words! {
+record::kinds! {
     /// The order in which blocks are visited.
-    pub enum PatternKind {
+    pub enum PatternKind["order"] {
         /// any block, each as likely
         Random = "random",
         /// one after the other
@@ -81,6 +81,23 @@ impl Pattern {
             *next = ((self.blocks as f64 * share) as u64).min(self.blocks - 1);
         }
         self
+    }
+}
+
+/// Numbers that stand at the begin of written blocks, so that no two are alike.
+#[derive(Debug)]
+pub(crate) struct Stamp(u64);
+
+impl Stamp {
+    pub(crate) fn new(seed: u64) -> Stamp {
+        Stamp(seed)
+    }
+
+    #[inline]
+    pub(crate) fn put(&mut self, block: &mut [u8]) {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let len = block.len().min(8);
+        block[..len].copy_from_slice(&self.0.to_ne_bytes()[..len]);
     }
 }
 

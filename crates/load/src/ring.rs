@@ -18,24 +18,19 @@ mod area;
 pub use abi::{Cqe, Sqe};
 pub use area::Area;
 
-/// How completions come, and who submits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Polling {
-    /// The device interrupts, and a system call submits and waits.
-    #[default]
-    None,
-    /// The waiting thread polls the device (`IORING_SETUP_IOPOLL`): direct I/O alone, on a device
-    /// with queues for it.
-    Device,
-    /// A kernel thread polls the submission ring (`IORING_SETUP_SQPOLL`), and this side polls the
-    /// completion ring for 50 µs before it waits in the kernel.
-    Submissions,
-}
+/// The flag with which the device interrupts, and a system call submits and waits.
+pub const INTERRUPT: u32 = 0;
+/// The flag with which the waiting thread polls the device: direct I/O alone, on a device with
+/// queues for it.
+pub const IOPOLL: u32 = abi::SETUP_IOPOLL;
+/// The flag with which a kernel thread polls the submission ring. This side polls the completion
+/// ring for 50 µs before it waits in the kernel.
+pub const SQPOLL: u32 = abi::SETUP_SQPOLL;
 
 /// For so long the completion ring is polled.
 const SPIN: Duration = Duration::from_micros(50);
 
-/// Time without a submission after which the kernel thread of [`Polling::Submissions`] sleeps, in
+/// Time without a submission after which the kernel thread of [`SQPOLL`] sleeps, in
 /// milliseconds.
 const SQ_IDLE_MS: u32 = 10;
 
@@ -47,7 +42,6 @@ pub struct Ring {
     /// The file that `io_uring_enter` is called with or, cheaper, its registered index.
     enter_fd: RawFd,
     enter_flags: u32,
-    features: u32,
     setup_flags: u32,
     /// Dropped last: the rings above point into these.
     _maps: Vec<area::Mapping>,
@@ -83,14 +77,14 @@ impl Ring {
     /// The error of `io_uring_setup` or `mmap`; `Unsupported` on kernels before 5.11, which can't
     /// wait with a time-out.
     pub fn new(entries: u32) -> io::Result<Ring> {
-        Ring::polling(entries, Polling::None)
+        Ring::polling(entries, INTERRUPT)
     }
 
     /// The same, with another way of submitting and completing.
     ///
     /// # Errors
     /// Those of [`Ring::new`].
-    pub fn polling(entries: u32, polling: Polling) -> io::Result<Ring> {
+    pub fn polling(entries: u32, polling: u32) -> io::Result<Ring> {
         let mut params = abi::Params::default();
         let fd = setup(entries.next_power_of_two(), polling, &mut params)?;
         if params.features & abi::FEAT_EXT_ARG == 0 || params.features & abi::FEAT_SINGLE_MMAP == 0
@@ -149,7 +143,6 @@ impl Ring {
             } else {
                 0
             },
-            features: params.features,
             setup_flags: params.flags,
             _maps: vec![rings, sqes],
             fd,
@@ -221,16 +214,6 @@ impl Ring {
     /// Submissions it has room for.
     pub fn entries(&self) -> u32 {
         self.submit.entries
-    }
-
-    /// The set-up flags the kernel accepted (`IORING_SETUP_*`).
-    pub fn setup_flags(&self) -> u32 {
-        self.setup_flags
-    }
-
-    /// The kernel's features (`IORING_FEAT_*`).
-    pub fn features(&self) -> u32 {
-        self.features
     }
 
     /// Puts an entry into the ring; the kernel sees it at the next [`Ring::enter`].
@@ -378,7 +361,7 @@ impl Ring {
 }
 
 /// `io_uring_setup`, without those flags that this kernel doesn't know.
-fn setup(entries: u32, polling: Polling, params: &mut abi::Params) -> io::Result<OwnedFd> {
+fn setup(entries: u32, polling: u32, params: &mut abi::Params) -> io::Result<OwnedFd> {
     // Newest first, as they are dropped: 6.6, 6.1, 6.0, 5.19, 5.18.
     // DEFER_TASKRUN needs SINGLE_ISSUER, so it goes before it.
     const OPTIONAL: [u32; 5] = [
@@ -388,11 +371,6 @@ fn setup(entries: u32, polling: Polling, params: &mut abi::Params) -> io::Result
         abi::SETUP_COOP_TASKRUN,
         abi::SETUP_SUBMIT_ALL,
     ];
-    let polling = match polling {
-        Polling::None => 0,
-        Polling::Device => abi::SETUP_IOPOLL,
-        Polling::Submissions => abi::SETUP_SQPOLL,
-    };
     for dropped in 0..=OPTIONAL.len() {
         *params = abi::Params {
             flags: abi::SETUP_CQSIZE
@@ -452,7 +430,7 @@ mod tests {
         if ring().is_none() {
             return;
         }
-        let mut ring = Ring::polling(8, Polling::Submissions).expect("since 5.11 for every user");
+        let mut ring = Ring::polling(8, SQPOLL).expect("since 5.11 for every user");
         let mut seen = [0; 8];
         for round in 0..50 {
             for i in 0..8 {

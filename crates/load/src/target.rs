@@ -33,11 +33,7 @@ pub fn open(path: &Path, op: Op, direct: bool) -> Result<File, LoadError> {
             path: path.to_owned(),
             source,
         },
-        _ => LoadError::File {
-            path: path.to_owned(),
-            what: "open it",
-            source,
-        },
+        _ => LoadError::file(path, "open it")(source),
     })
 }
 

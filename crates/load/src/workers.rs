@@ -77,7 +77,7 @@ pub struct RunWorkers(Arc<Mutex<Run>>);
 
 #[derive(Debug, Default)]
 struct Run {
-    members: Vec<NamedWorkers>,
+    named: Vec<NamedWorkers>,
     phases: Vec<Began>,
 }
 
@@ -102,9 +102,9 @@ pub struct Began {
 }
 
 impl RunWorkers {
-    /// The members in the order in which they came, without the first `known`.
-    pub fn members(&self, known: usize) -> Vec<NamedWorkers> {
-        rest(&self.run().members, known)
+    /// The named in the order in which they came, without the first `known`.
+    pub fn named(&self, known: usize) -> Vec<NamedWorkers> {
+        rest(&self.run().named, known)
     }
 
     /// The phases in order of time, without the first `known`.
@@ -114,7 +114,7 @@ impl RunWorkers {
 
     /// Adds a member.
     pub fn add(&self, name: &str, workers: &Workers) {
-        self.run().members.push(NamedWorkers {
+        self.run().named.push(NamedWorkers {
             name: name.to_owned(),
             workers: workers.clone(),
         });
@@ -159,10 +159,10 @@ mod tests {
         let workers = RunWorkers::default();
         let run = workers.clone();
         run.add("reader", &Workers::default());
-        assert_eq!(workers.members(0)[0].name, "reader");
+        assert_eq!(workers.named(0)[0].name, "reader");
         run.add(DELETER, &Workers::default());
-        let fresh = workers.members(1);
+        let fresh = workers.named(1);
         assert_eq!((fresh.len(), fresh[0].name.as_str()), (1, DELETER));
-        assert!(workers.members(5).is_empty() && workers.phases(0).is_empty());
+        assert!(workers.named(5).is_empty() && workers.phases(0).is_empty());
     }
 }

@@ -54,30 +54,22 @@ pub struct Absent {
     pub cause: Cause,
 }
 
-/// Why trimbench did not run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Cause {
-    /// It, or its whole machine, was stopped: by a signal, a debugger, a frozen control group, or
-    /// a hypervisor that doesn't count what it takes.
-    Stopped,
-    /// It was ready to run, and others had the processors, or its control group had no more time.
-    WaitingForCpu,
-    /// The hypervisor ran other machines.
-    Stolen,
-    /// The machine was suspended.
-    Suspended,
-}
-
-impl Cause {
-    /// In words, for brackets.
-    pub fn in_words(self) -> &'static str {
-        match self {
-            Cause::Stopped => "stopped",
-            Cause::WaitingForCpu => "waiting for a CPU",
-            Cause::Stolen => "stolen by the hypervisor",
-            Cause::Suspended => "suspended",
-        }
+crate::kinds! {
+    /// Why trimbench did not run.
+    #[derive(PartialOrd, Ord)]
+    pub enum Cause["cause"] {
+        // By a signal, a debugger, a frozen control group, or a hypervisor that doesn't count what
+        // it takes.
+        /// stopped
+        Stopped = "stopped",
+        // It was ready to run, and others had the processors, or its control group had no more time.
+        /// waiting for a CPU
+        WaitingForCpu = "waiting-for-cpu",
+        // The hypervisor ran other machines.
+        /// stolen by the hypervisor
+        Stolen = "stolen",
+        /// suspended
+        Suspended = "suspended",
     }
 }
 
@@ -131,7 +123,7 @@ pub fn in_words(all: &[Absent]) -> Option<String> {
     let mut causes: Vec<Cause> = all.iter().map(|absent| absent.cause).collect();
     causes.sort_unstable();
     causes.dedup();
-    let why: Vec<&str> = causes.into_iter().map(Cause::in_words).collect();
+    let why: Vec<&str> = causes.into_iter().map(Cause::about).collect();
     let spans = match all.len() {
         0 => return None,
         1 => String::new(),

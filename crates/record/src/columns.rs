@@ -25,44 +25,109 @@ pub struct Intervals {
     pub devices: Vec<DeviceColumns>,
 }
 
-/// One actor's columns. Latencies are in microseconds; NaN where there is none.
-#[derive(Debug, Clone, Default)]
-#[allow(
-    missing_docs,
-    reason = "each column is the field of ActorInterval of that name"
-)]
-pub struct ActorColumns {
-    /// Whether the actor ran in the interval.
-    pub running: Vec<bool>,
-    pub ops: Vec<u32>,
-    pub errors: Vec<u32>,
-    pub bytes: Vec<u64>,
-    pub p50_us: Vec<f32>,
-    pub p99_us: Vec<f32>,
-    pub max_us: Vec<f32>,
-    pub oldest_us: Vec<f32>,
-    /// Share of the interval, 0 to 1, that its threads waited for a processor; NaN where
-    /// nobody looked.
-    pub cpu_wait: Vec<f32>,
+/// Makes columns of the fields of a row, beside others.
+macro_rules! columns {
+    (
+        $(#[$meta:meta])*
+        $columns:ident of $row:ident {
+            $( $(#[$other_meta:meta])+ $other:ident: $other_cell:ident; )*
+            $( $field:ident: $cell:ident, )+
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Default)]
+        #[allow(missing_docs, reason = "a column is the row's field of that name")]
+        pub struct $columns {
+            $( $(#[$other_meta])+ pub $other: Vec<$other_cell>, )*
+            $( pub $field: Vec<$cell>, )+
+        }
+
+        impl $columns {
+            /// Puts a row in the place of another, or behind the last.
+            fn put(&mut self, i: usize, row: $row) {
+                $( match self.$field.get_mut(i) {
+                    Some(cell) => *cell = Cell::of(row.$field),
+                    None => self.$field.push(Cell::of(row.$field)),
+                } )+
+            }
+
+            /// The row of an interval.
+            pub(super) fn row(&self, i: usize) -> $row {
+                $row { $( $field: self.$field[i].value(), )+ }
+            }
+        }
+    };
 }
 
-/// One device's columns.
-#[derive(Debug, Clone, Default)]
-#[allow(
-    missing_docs,
-    reason = "each column is the field of DeviceInterval of that name"
-)]
-pub struct DeviceColumns {
-    pub reads: Vec<u32>,
-    pub read_bytes: Vec<u64>,
-    pub read_ms: Vec<u32>,
-    pub writes: Vec<u32>,
-    pub write_bytes: Vec<u64>,
-    pub write_ms: Vec<u32>,
-    pub discards: Vec<u32>,
-    pub discard_bytes: Vec<u64>,
-    pub discard_ms: Vec<u32>,
-    pub in_flight: Vec<u32>,
+columns! {
+    /// One actor's columns. Latencies are in microseconds; NaN where there is none.
+    ActorColumns of ActorInterval {
+        /// Whether the actor ran in the interval.
+        running: bool;
+        /// Share of the interval, 0 to 1, that its threads waited for a processor; NaN where
+        /// nobody looked.
+        cpu_wait: f32;
+        ops: u32,
+        errors: u32,
+        bytes: u64,
+        p50_us: f32,
+        p99_us: f32,
+        max_us: f32,
+        oldest_us: f32,
+    }
+}
+
+columns! {
+    /// One device's columns.
+    DeviceColumns of DeviceInterval {
+        reads: u32,
+        read_bytes: u64,
+        read_ms: u32,
+        writes: u32,
+        write_bytes: u64,
+        write_ms: u32,
+        discards: u32,
+        discard_bytes: u64,
+        discard_ms: u32,
+        in_flight: u32,
+    }
+}
+
+/// The form in which a column keeps a figure.
+pub(super) trait Cell<T> {
+    fn of(figure: T) -> Self;
+    fn value(&self) -> T;
+}
+
+impl Cell<u64> for u64 {
+    fn of(figure: u64) -> u64 {
+        figure
+    }
+
+    fn value(&self) -> u64 {
+        *self
+    }
+}
+
+impl Cell<u64> for u32 {
+    fn of(figure: u64) -> u32 {
+        u32::try_from(figure).unwrap_or(u32::MAX)
+    }
+
+    fn value(&self) -> u64 {
+        u64::from(*self)
+    }
+}
+
+/// NaN for `None`.
+impl Cell<Option<f64>> for f32 {
+    fn of(figure: Option<f64>) -> f32 {
+        figure.map_or(f32::NAN, |figure| figure as f32)
+    }
+
+    fn value(&self) -> Option<f64> {
+        (!self.is_nan()).then_some(f64::from(*self))
+    }
 }
 
 impl Intervals {
@@ -95,70 +160,30 @@ impl Intervals {
 
     /// Adds one interval. Actors and devices missing from it count as idle.
     pub fn push(&mut self, interval: &Interval) {
+        let at = self.len();
         self.at_s.push(interval.at_s);
         self.seconds.push(interval.seconds as f32);
         self.freed_bytes.push(interval.freed_bytes);
         if let Some(absent) = interval.absent {
-            self.absent.insert(self.at_s.len() - 1, absent);
+            self.absent.insert(at, absent);
         }
         for (i, columns) in self.actors.iter_mut().enumerate() {
-            columns.push(interval.actors.get(i).copied().flatten());
+            let row = interval.actors.get(i).copied().flatten();
+            columns.running.push(row.is_some());
+            columns.put(at, row.unwrap_or_default());
             let share = interval.cpu_wait.get(i).copied().flatten();
-            columns.cpu_wait.push(or_nan(share));
+            columns.cpu_wait.push(Cell::of(share));
         }
         for (i, columns) in self.devices.iter_mut().enumerate() {
-            columns.push(interval.devices.get(i).copied().unwrap_or_default());
+            columns.put(at, interval.devices.get(i).copied().unwrap_or_default());
         }
     }
 }
 
 impl ActorColumns {
-    fn push(&mut self, row: Option<ActorInterval>) {
-        self.running.push(row.is_some());
-        let row = row.unwrap_or_default();
-        self.ops.push(clamp(row.ops));
-        self.errors.push(clamp(row.errors));
-        self.bytes.push(row.bytes);
-        self.p50_us.push(or_nan(row.p50_us));
-        self.p99_us.push(or_nan(row.p99_us));
-        self.max_us.push(or_nan(row.max_us));
-        self.oldest_us.push(or_nan(row.oldest_us));
-    }
-
-    /// Replaces one interval, which there must be.
+    /// Replaces the row of an interval; `None`: the actor did not run in it.
     pub(super) fn set(&mut self, i: usize, row: Option<ActorInterval>) {
         self.running[i] = row.is_some();
-        let row = row.unwrap_or_default();
-        self.ops[i] = clamp(row.ops);
-        self.errors[i] = clamp(row.errors);
-        self.bytes[i] = row.bytes;
-        self.p50_us[i] = or_nan(row.p50_us);
-        self.p99_us[i] = or_nan(row.p99_us);
-        self.max_us[i] = or_nan(row.max_us);
-        self.oldest_us[i] = or_nan(row.oldest_us);
+        self.put(i, row.unwrap_or_default());
     }
-}
-
-impl DeviceColumns {
-    fn push(&mut self, row: DeviceInterval) {
-        self.reads.push(clamp(row.reads));
-        self.read_bytes.push(row.read_bytes);
-        self.read_ms.push(clamp(row.read_ms));
-        self.writes.push(clamp(row.writes));
-        self.write_bytes.push(row.write_bytes);
-        self.write_ms.push(clamp(row.write_ms));
-        self.discards.push(clamp(row.discards));
-        self.discard_bytes.push(row.discard_bytes);
-        self.discard_ms.push(clamp(row.discard_ms));
-        self.in_flight.push(clamp(row.in_flight));
-    }
-}
-
-fn or_nan(told: Option<f64>) -> f32 {
-    told.map_or(f32::NAN, |told| told as f32)
-}
-
-/// Four thousand million operations do not fit into an interval; an absurd file's figure is cut.
-fn clamp(n: u64) -> u32 {
-    u32::try_from(n).unwrap_or(u32::MAX)
 }

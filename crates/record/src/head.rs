@@ -50,8 +50,8 @@ impl Head {
     /// Over how many intervals each of the devices' figures is spread evenly: more than 1
     /// where an outside program looked at the devices less often than at the actors.
     pub fn devices_spread_over(&self) -> usize {
-        let told = self.scenario.get(SPREAD).and_then(|n| n.as_u64());
-        usize::try_from(told.unwrap_or(1)).map_or(1, |n| n.max(1))
+        let known = self.scenario.get(SPREAD).and_then(|n| n.as_u64());
+        usize::try_from(known.unwrap_or(1)).map_or(1, |n| n.max(1))
     }
 
     /// Notes that each of the devices' figures is spread evenly over so many intervals.
@@ -174,6 +174,15 @@ pub enum LoopKind {
 }
 
 impl LoopKind {
+    /// An open loop with evenly spaced operations, one in flight at most.
+    pub const fn evenly(rate_per_s: f64) -> LoopKind {
+        LoopKind::Open {
+            rate_per_s,
+            poisson: false,
+            depth: 1,
+        }
+    }
+
     /// Whether latency counts from an intended start.
     pub fn is_open(&self) -> bool {
         matches!(self, LoopKind::Open { .. })
@@ -356,36 +365,24 @@ pub struct DiscardLimits {
     pub ata_trim: Option<AtaTrim>,
 }
 
-/// How Linux sends TRIM to an ATA drive: the file `trim` of its `ata_device`
-/// (drivers/ata/libata-transport.c).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum AtaTrim {
-    /// The drive has none.
-    Unsupported,
-    /// It has, and the kernel knows that it must not be used.
-    ForcedUnsupported,
-    /// It takes TRIM through its queue, and the kernel knows that it must not.
-    ForcedUnqueued,
-    /// Beside other commands, through the drive's queue.
-    Queued,
-    /// Alone: when every other command is done.
-    Unqueued,
+crate::kinds! {
+    /// How Linux sends TRIM to an ATA drive: the file `trim` of its `ata_device`
+    /// (drivers/ata/libata-transport.c).
+    pub enum AtaTrim["word for TRIM"] {
+        /// The drive has none.
+        Unsupported = "unsupported",
+        /// It has, and the kernel knows that it must not be used.
+        ForcedUnsupported = "forced_unsupported",
+        /// It takes TRIM through its queue, and the kernel knows that it must not.
+        ForcedUnqueued = "forced_unqueued",
+        /// Beside other commands, through the drive's queue.
+        Queued = "queued",
+        /// Alone: when every other command is done.
+        Unqueued = "unqueued",
+    }
 }
 
 impl AtaTrim {
-    /// Reads the file's word; `None` for a word that no kernel wrote so far.
-    pub fn of_word(word: &str) -> Option<AtaTrim> {
-        match word {
-            "unsupported" => Some(AtaTrim::Unsupported),
-            "forced_unsupported" => Some(AtaTrim::ForcedUnsupported),
-            "forced_unqueued" => Some(AtaTrim::ForcedUnqueued),
-            "queued" => Some(AtaTrim::Queued),
-            "unqueued" => Some(AtaTrim::Unqueued),
-            _ => None,
-        }
-    }
-
     /// Whether each TRIM waits until the drive is empty, and runs alone.
     pub fn runs_alone(self) -> bool {
         matches!(self, AtaTrim::ForcedUnqueued | AtaTrim::Unqueued)

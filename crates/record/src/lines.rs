@@ -1,9 +1,7 @@
 //! A record in memory as the lines it is made of, to be written into a file.
 
-use super::{
-    ActorColumns, ActorInterval, DeviceColumns, DeviceInterval, Grain, HistogramLine, Interval,
-    Line, RunRecord, encode_histogram,
-};
+use super::columns::Cell;
+use super::{ActorColumns, Grain, HistogramLine, Interval, Line, RunRecord, encode_histogram};
 
 impl RunRecord {
     /// Its lines, in an order in which they can be read again. Histograms of
@@ -50,15 +48,12 @@ impl RunRecord {
     /// If there is none of this number.
     pub fn interval(&self, i: usize) -> Interval {
         let all = &self.intervals;
+        let actor = |columns: &ActorColumns| columns.running[i].then(|| columns.row(i));
         Interval {
             at_s: all.at_s[i],
             seconds: f64::from(all.seconds[i]),
-            actors: all.actors.iter().map(|columns| actor(columns, i)).collect(),
-            devices: all
-                .devices
-                .iter()
-                .map(|columns| device(columns, i))
-                .collect(),
+            actors: all.actors.iter().map(actor).collect(),
+            devices: all.devices.iter().map(|columns| columns.row(i)).collect(),
             freed_bytes: all.freed_bytes[i],
             absent: all.absent.get(&i).copied(),
             cpu_wait: cpu_wait(&all.actors, i),
@@ -68,40 +63,9 @@ impl RunRecord {
 
 /// Empty where nobody looked.
 fn cpu_wait(actors: &[ActorColumns], i: usize) -> Vec<Option<f64>> {
-    let share = |columns: &ActorColumns| {
-        let share = columns.cpu_wait[i];
-        (!share.is_nan()).then_some(f64::from(share))
-    };
+    let share = |columns: &ActorColumns| columns.cpu_wait[i].value();
     match actors.iter().any(|columns| share(columns).is_some()) {
         true => actors.iter().map(share).collect(),
         false => Vec::new(),
-    }
-}
-
-fn actor(columns: &ActorColumns, i: usize) -> Option<ActorInterval> {
-    let told = |us: f32| (!us.is_nan()).then_some(f64::from(us));
-    columns.running[i].then(|| ActorInterval {
-        ops: u64::from(columns.ops[i]),
-        errors: u64::from(columns.errors[i]),
-        bytes: columns.bytes[i],
-        p50_us: told(columns.p50_us[i]),
-        p99_us: told(columns.p99_us[i]),
-        max_us: told(columns.max_us[i]),
-        oldest_us: told(columns.oldest_us[i]),
-    })
-}
-
-fn device(columns: &DeviceColumns, i: usize) -> DeviceInterval {
-    DeviceInterval {
-        reads: u64::from(columns.reads[i]),
-        read_bytes: columns.read_bytes[i],
-        read_ms: u64::from(columns.read_ms[i]),
-        writes: u64::from(columns.writes[i]),
-        write_bytes: columns.write_bytes[i],
-        write_ms: u64::from(columns.write_ms[i]),
-        discards: u64::from(columns.discards[i]),
-        discard_bytes: columns.discard_bytes[i],
-        discard_ms: u64::from(columns.discard_ms[i]),
-        in_flight: u64::from(columns.in_flight[i]),
     }
 }

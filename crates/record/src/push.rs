@@ -148,14 +148,14 @@ impl RunRecord {
         columns("devices", interval.devices.len(), self.head.devices.len())?;
         time("an interval's start in s", interval.at_s)?;
         positive("an interval's length in s", interval.seconds)?;
-        if let Some(&after_s) = self.intervals.at_s.last()
-            && interval.at_s <= after_s
-        {
-            return Err(PushError::Order {
-                what: "an interval",
-                at_s: interval.at_s,
+        let (what, at_s) = ("an interval", interval.at_s);
+        if let Some(&after_s) = self.intervals.at_s.last() {
+            let order = || PushError::Order {
+                what,
+                at_s,
                 after_s,
-            });
+            };
+            check(at_s > after_s, order)?;
         }
         if !interval.cpu_wait.is_empty() {
             columns("CPU waits", interval.cpu_wait.len(), self.head.actors.len())?;
@@ -232,15 +232,14 @@ impl RunRecord {
     fn push_phase(&mut self, phase: Phase) -> Result<(), PushError> {
         at_most("phases", self.phases.len() + 1, MAX_OTHERS)?;
         time("a phase's start in s", phase.at_s)?;
-        if let Some(after) = self.phases.last()
-            && phase.at_s < after.at_s
-        {
-            let (at_s, after_s) = (phase.at_s, after.at_s);
-            return Err(PushError::Order {
-                what: "a phase",
+        let (what, at_s) = ("a phase", phase.at_s);
+        if let Some(&Phase { at_s: after_s, .. }) = self.phases.last() {
+            let order = || PushError::Order {
+                what,
                 at_s,
                 after_s,
-            });
+            };
+            check(at_s >= after_s, order)?;
         }
         self.phases.push(phase);
         Ok(())
@@ -267,9 +266,7 @@ impl RunRecord {
         self.known_actor(series.actor)?;
         let recorded = self.intervals.len();
         let end = series.first.saturating_add(series.intervals.len());
-        if end > recorded {
-            return Err(PushError::Series { end, recorded });
-        }
+        check(end <= recorded, || PushError::Series { end, recorded })?;
         for actor in series.intervals.iter().flatten() {
             latencies(actor)?;
         }
@@ -312,32 +309,24 @@ impl RunRecord {
 
     fn known_actor(&self, actor: usize) -> Result<(), PushError> {
         let actors = self.head.actors.len();
-        if actor < actors {
-            Ok(())
-        } else {
-            Err(PushError::UnknownActor { actor, actors })
-        }
+        check(actor < actors, || PushError::UnknownActor { actor, actors })
     }
+}
+
+fn check(fits: bool, or: impl FnOnce() -> PushError) -> Result<(), PushError> {
+    if fits { Ok(()) } else { Err(or()) }
 }
 
 fn at_most(what: &'static str, found: usize, most: usize) -> Result<(), PushError> {
-    if found <= most {
-        Ok(())
-    } else {
-        Err(PushError::TooMany { what, most })
-    }
+    check(found <= most, || PushError::TooMany { what, most })
 }
 
 fn columns(what: &'static str, found: usize, expected: usize) -> Result<(), PushError> {
-    if found == expected {
-        Ok(())
-    } else {
-        Err(PushError::Columns {
-            what,
-            found,
-            expected,
-        })
-    }
+    check(found == expected, || PushError::Columns {
+        what,
+        found,
+        expected,
+    })
 }
 
 fn latencies(actor: &ActorInterval) -> Result<(), PushError> {
@@ -349,18 +338,10 @@ fn latencies(actor: &ActorInterval) -> Result<(), PushError> {
 
 fn time(what: &'static str, value: f64) -> Result<(), PushError> {
     let fits = (0.0..=MAX_SECONDS).contains(&value);
-    if fits {
-        Ok(())
-    } else {
-        Err(PushError::Absurd { what, value })
-    }
+    check(fits, || PushError::Absurd { what, value })
 }
 
 fn positive(what: &'static str, value: f64) -> Result<(), PushError> {
     time(what, value)?;
-    if value > 0.0 {
-        Ok(())
-    } else {
-        Err(PushError::Absurd { what, value })
-    }
+    check(value > 0.0, || PushError::Absurd { what, value })
 }

@@ -132,7 +132,7 @@ fn waits_of_the_deletion_come_first_by_time_blocked() {
     let text = &text[text.find("id=\"waits-title\"").unwrap()..];
     let at = |row: String| text.find(&row).unwrap_or_else(|| panic!("{row}: {text}"));
     let row = |actor: &str, phase: &str, cause: Cause| {
-        let cause = cause.words();
+        let cause = cause.about();
         at(format!("{actor}</th><td>{phase}</td><td>{cause}"))
     };
     let rows = [

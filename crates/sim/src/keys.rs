@@ -116,6 +116,7 @@ macro_rules! settings {
                 name: $name,
                 about: concat!($($about, "\n"),+),
                 default: Some($default),
+                words: Vec::new,
             }),+];
 
             /// The defaults of a kind.

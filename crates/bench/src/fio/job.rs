@@ -6,7 +6,8 @@ use formats::fio::{JobFile, Logging, with_in_each_job};
 use record::ActorInfo;
 
 use crate::error::BenchError;
-use crate::plan::{FioJob, Timing};
+use crate::plan::FioJob;
+use crate::scenario::Phases;
 
 /// Memory that fio may take for latencies: 15 kB for each window, direction and thread.
 const MOST_WINDOWS: u64 = (64 << 20) / (15 << 10);
@@ -33,7 +34,7 @@ impl Job {
     ///
     /// # Errors
     /// [`BenchError::Fio`] when it isn't one, or can't run beside actors.
-    pub(crate) fn of(job: &FioJob, timing: &Timing, folder: &str) -> Result<Job, BenchError> {
+    pub(crate) fn of(job: &FioJob, phases: &Phases, folder: &str) -> Result<Job, BenchError> {
         let refuse = |why: String| BenchError::Fio {
             path: job.path.clone(),
             why,
@@ -58,8 +59,8 @@ impl Job {
         let file = JobFile::parse(&endless).map_err(|e| refuse(e.to_string()))?;
         let logging = Logging {
             dir: folder.to_owned(),
-            window_ms: milliseconds(timing.interval),
-            histogram_ms: histogram_ms(&file, timing),
+            window_ms: milliseconds(phases.interval()),
+            histogram_ms: histogram_ms(&file, phases),
         };
         Ok(Job {
             layout: with_in_each_job(job.text.lines(), |_| "create_only=1\nthread=1\n".to_owned()),
@@ -123,9 +124,9 @@ fn milliseconds(time: std::time::Duration) -> u32 {
 }
 
 /// Length of a window of latencies: the record's interval, or as long as fio's memory asks for.
-fn histogram_ms(file: &JobFile, timing: &Timing) -> u32 {
+fn histogram_ms(file: &JobFile, phases: &Phases) -> u32 {
     // With a control everything but preparing comes twice.
-    let once = timing.settle_limit + timing.baseline + timing.recovery + timing.drain_limit;
+    let once = phases.settle() + phases.baseline() + phases.recovery() + phases.drain_limit();
     let whole = 2 * once.as_millis() as u64;
     let kept = |job: &formats::fio::Job| {
         u64::from(job.options.threads()) * job.options.directions().len() as u64
@@ -133,9 +134,9 @@ fn histogram_ms(file: &JobFile, timing: &Timing) -> u32 {
     let at_once: u64 = file.jobs().iter().map(kept).sum();
     let least = whole * at_once / MOST_WINDOWS;
     let windows = least
-        .div_ceil(u64::from(milliseconds(timing.interval)))
+        .div_ceil(u64::from(milliseconds(phases.interval())))
         .max(1);
-    u32::try_from(windows * u64::from(milliseconds(timing.interval))).unwrap_or(u32::MAX)
+    u32::try_from(windows * u64::from(milliseconds(phases.interval()))).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]
@@ -164,7 +165,7 @@ size=1m";
     }
 
     fn job(text: &str) -> Result<Job, BenchError> {
-        Job::of(&given(text), &example().timing, "/logs")
+        Job::of(&given(text), &example().phases, "/logs")
     }
 
     #[test]
@@ -225,10 +226,10 @@ size=1m";
     fn latencies_of_many_threads_are_kept_in_longer_windows() {
         let few = JobFile::parse("[a]\nrw=read\n").unwrap();
         let many = JobFile::parse("[a]\nrw=randrw\nnumjobs=64\n").unwrap();
-        let mut timing = example().timing;
-        timing.baseline = std::time::Duration::from_secs(100);
-        assert_eq!(histogram_ms(&few, &timing), 100);
-        let long = histogram_ms(&many, &timing);
+        let mut phases = example().phases;
+        phases.baseline = Some(std::time::Duration::from_secs(100));
+        assert_eq!(histogram_ms(&few, &phases), 100);
+        let long = histogram_ms(&many, &phases);
         assert!(long > 1000 && long.is_multiple_of(100), "{long}");
     }
 }

@@ -17,7 +17,7 @@ use crate::warning::Warning;
 
 /// Series and warnings to be added to the record.
 #[derive(Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct Logged {
     /// Lines, in order.
     pub(crate) lines: Vec<Line>,
     /// Warnings about missing or misleading figures.
@@ -26,19 +26,25 @@ pub(crate) struct Told {
 
 /// Reads what fio has left in its folder. `first` is the place of its first
 /// series in the record's head, `end_s` when the record's last phase ended.
-pub(crate) fn read(folder: &Path, job: &Job, record: &RunRecord, first: usize, end_s: f64) -> Told {
-    let mut told = Told::default();
+pub(crate) fn read(
+    folder: &Path,
+    job: &Job,
+    record: &RunRecord,
+    first: usize,
+    end_s: f64,
+) -> Logged {
+    let mut logged = Logged::default();
     let output = fs::read_to_string(folder.join(OUTPUT)).ok();
     let output = output.and_then(|text| Output::parse(&text).ok());
     if output.is_none() {
-        told.warnings.push(Warning::FioLeftNothing);
+        logged.warnings.push(Warning::FioLeftNothing);
     }
     let inputs = match logs(folder) {
         Ok(inputs) => inputs,
         Err(error) => {
             let warning = Warning::FioLogsUnread(error.to_string());
-            told.warnings.push(warning);
-            return told;
+            logged.warnings.push(warning);
+            return logged;
         }
     };
     let about = About {
@@ -49,8 +55,8 @@ pub(crate) fn read(folder: &Path, job: &Job, record: &RunRecord, first: usize, e
         Ok(all) => all,
         Err(error) => {
             let warning = Warning::FioLogsRefused(error.to_string());
-            told.warnings.push(warning);
-            return told;
+            logged.warnings.push(warning);
+            return logged;
         }
     };
     let grid = Grid::of(record.head.started_unix_s, &record.intervals);
@@ -60,18 +66,20 @@ pub(crate) fn read(folder: &Path, job: &Job, record: &RunRecord, first: usize, e
         if let Some(last) = column.iter_mut().rfind(|interval| interval.is_some()) {
             *last = None;
         }
-        told.lines
+        logged
+            .lines
             .extend(SeriesLine::split(actor, &column).map(Line::Series));
-        told.lines
+        logged
+            .lines
             .extend(histograms(&one, &grid, actor, &record.phases, end_s));
         for odd in one.warnings {
             let warning = Warning::FioLogsOdd(odd);
-            if !told.warnings.contains(&warning) {
-                told.warnings.push(warning);
+            if !logged.warnings.contains(&warning) {
+                logged.warnings.push(warning);
             }
         }
     }
-    told
+    logged
 }
 
 fn logs(folder: &Path) -> std::io::Result<Vec<Input<BufReader<File>>>> {

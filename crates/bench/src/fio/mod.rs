@@ -41,7 +41,7 @@ const OUTPUT: &str = "fio.json";
 /// When it isn't a job file that can be used.
 pub(crate) fn series(plan: &Plan) -> Result<Vec<ActorInfo>, BenchError> {
     Ok(match &plan.fio {
-        Some(fio) => Job::of(fio, &plan.timing, "/")?.series(),
+        Some(fio) => Job::of(fio, &plan.phases, "/")?.series(),
         None => Vec::new(),
     })
 }
@@ -67,7 +67,7 @@ pub(crate) fn understands(plan: &Plan) -> Result<(), BenchError> {
         path: fio.path.clone(),
         why,
     };
-    let asked = ask(&Job::of(fio, &plan.timing, "/")?.layout);
+    let asked = ask(&Job::of(fio, &plan.phases, "/")?.layout);
     let answer = asked.map_err(|e| refuse(format!("fio can't be asked about it: {e}")))?;
     if answer.status.success() {
         return Ok(());

@@ -1,7 +1,8 @@
 //! The deletion: its files, its method, and its control.
 
 use load::deleter::{Method, whole_blocks};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
+use storage::FileSystem;
 
 /// The files to delete, and the method.
 #[derive(Debug, Clone, Serialize)]
@@ -35,14 +36,16 @@ impl Deletion {
     }
 }
 
-/// How the control run keeps discards away.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Control {
-    /// The same deletion on the file system remounted nodiscard.
-    Nodiscard,
-    /// Unlinking second names of the files, which frees nothing.
-    SecondName,
+record::kinds! {
+    /// How the control run keeps discards away.
+    pub enum Control["control"] {
+        /// no control
+        Off = "off",
+        /// a second name of each file is unlinked first, which frees nothing
+        SecondName = "second-name",
+        /// the file system is remounted nodiscard for the same deletion, and back
+        Nodiscard = "remount",
+    }
 }
 
 impl Control {
@@ -54,11 +57,33 @@ impl Control {
         !how.discards && (self == Control::Nodiscard || how.spares_names)
     }
 
-    /// The method in words, as verdicts name it.
-    pub fn in_words(self) -> &'static str {
+    /// The control to take on a file system. Where a remount doesn't switch discards off, that is a
+    /// second name, if one suits.
+    pub(super) fn on(self, fs: FileSystem, method: &Method) -> Control {
         match self {
-            Control::Nodiscard => "nodiscard",
-            Control::SecondName => "second name",
+            Control::Nodiscard
+                if !fs.remount_switches_discard() && Control::SecondName.suits(method) =>
+            {
+                Control::SecondName
+            }
+            control => control,
+        }
+    }
+
+    /// How often the same is deleted, each time in files of its own.
+    pub fn deletions(self) -> u32 {
+        match self {
+            Control::Nodiscard => 2,
+            Control::SecondName | Control::Off => 1,
+        }
+    }
+
+    /// Writes the method in words, as verdicts name it; null for none.
+    pub(super) fn in_words<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Control::Off => serializer.serialize_none(),
+            Control::SecondName => serializer.serialize_str("second name"),
+            Control::Nodiscard => serializer.serialize_str("nodiscard"),
         }
     }
 }

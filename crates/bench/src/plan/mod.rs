@@ -2,24 +2,25 @@
 //! anybody can repeat the run.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use record::Invocation;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
+
+use crate::scenario::Phases;
 
 mod deletion;
+mod make;
 #[cfg(test)]
-mod example;
+mod tests;
 
 pub use deletion::{Control, Deletion};
-#[cfg(test)]
-pub(crate) use example::{example, example_deletion};
-use load::deleter::seconds;
 pub use load::deleter::{
     Discard, Event, Fstrim, Lsm, Method, Program, Punch, Purge, Spill, Swap, Trigger, Truncate,
     Unlink,
 };
 pub use load::{ActorSpec, Blocks, Engine, LoopKind, Op, PatternKind, TaskSpec, Work, task};
+#[cfg(test)]
+pub(crate) use tests::{example, example_deletion};
 
 /// A whole run.
 #[derive(Debug, Clone, Serialize)]
@@ -52,9 +53,11 @@ pub struct Plan {
     /// The deletion; `None` only measures the foreground.
     pub deletion: Option<Deletion>,
     /// The control run, if any.
-    pub control: Option<Control>,
+    #[serde(serialize_with = "Control::in_words")]
+    pub control: Control,
     /// How long the phases last.
-    pub timing: Timing,
+    #[serde(rename = "timing", serialize_with = "lengths")]
+    pub phases: Phases,
     /// Below which share of the baseline an interval counts as stalled; `None`
     /// for the judge's default.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -112,30 +115,22 @@ pub struct FioJob {
     pub text: String,
 }
 
-/// How long the phases last.
-#[derive(Debug, Clone, Serialize)]
-pub struct Timing {
-    /// Length of an interval of the record.
-    #[serde(serialize_with = "seconds", rename = "interval_s")]
-    pub interval: Duration,
-    /// Longest time to wait for a steady foreground.
-    #[serde(serialize_with = "seconds", rename = "settle_limit_s")]
-    pub settle_limit: Duration,
-    /// Length of the baseline.
-    #[serde(serialize_with = "seconds", rename = "baseline_s")]
-    pub baseline: Duration,
-    /// Length of the recovery.
-    #[serde(serialize_with = "seconds", rename = "recovery_s")]
-    pub recovery: Duration,
-    /// How long after the last deletion call discards are waited for.
-    #[serde(serialize_with = "seconds", rename = "drain_limit_s")]
-    pub drain_limit: Duration,
+/// Writes how long the phases last, each with its default.
+fn lengths<S: Serializer>(phases: &Phases, serializer: S) -> Result<S::Ok, S::Error> {
+    let lengths = [
+        ("interval_s", phases.interval()),
+        ("settle_limit_s", phases.settle()),
+        ("baseline_s", phases.baseline()),
+        ("recovery_s", phases.recovery()),
+        ("drain_limit_s", phases.drain_limit()),
+    ];
+    serializer.collect_map(lengths.map(|(name, length)| (name, length.as_secs_f64())))
 }
 
 impl Plan {
     /// An experiment that does nothing yet, for whoever adds actors and a deletion:
     /// the best engine, no canary, and a file that isn't kept.
-    pub fn plain(place: Place, direct: bool, file_bytes: u64, timing: Timing) -> Plan {
+    pub fn plain(place: Place, direct: bool, file_bytes: u64, phases: Phases) -> Plan {
         Plan {
             scenario: None,
             look_at: None,
@@ -153,8 +148,8 @@ impl Plan {
             canary_per_s: None,
             fio: None,
             deletion: None,
-            control: None,
-            timing,
+            control: Control::Off,
+            phases,
             low: None,
             blind: false,
         }

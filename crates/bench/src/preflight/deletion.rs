@@ -2,6 +2,7 @@
 
 use load::deleter::{BLOCK, Files};
 use rustix::thread::CapabilitySet;
+use storage::FileSystem;
 use storage::remount::DiscardGuard;
 
 use crate::error::BenchError;
@@ -11,8 +12,8 @@ use crate::survey::Survey;
 pub(super) fn check(plan: &Plan, survey: &Survey) -> Result<(), BenchError> {
     let Some(deletion) = &plan.deletion else {
         return match plan.control {
-            Some(_) => refuse("--control compares deletions, and none is asked for"),
-            None => Ok(()),
+            Control::Off => Ok(()),
+            _ => refuse("--control compares deletions, and none is asked for"),
         };
     };
     let on_device = matches!(plan.place, Place::Device { .. });
@@ -28,10 +29,7 @@ pub(super) fn check(plan: &Plan, survey: &Survey) -> Result<(), BenchError> {
     if deletion.method == Fstrim.into() {
         may_trim(survey)?;
     }
-    match plan.control {
-        Some(control) => check_control(deletion, control, survey),
-        None => Ok(()),
-    }
+    check_control(&deletion.method, plan.control, survey)
 }
 
 fn refuse(why: impl Into<String>) -> Result<(), BenchError> {
@@ -85,32 +83,42 @@ fn may_trim(survey: &Survey) -> Result<(), BenchError> {
     }
 }
 
-fn check_control(deletion: &Deletion, control: Control, survey: &Survey) -> Result<(), BenchError> {
-    if !control.suits(&deletion.method) {
-        return refuse(match control {
-            _ if deletion.method.event().is_some() => {
-                "--control repeats a deletion, and an event happens only once: leave out --control"
-            }
-            Control::SecondName => {
-                "--control unlinks second names of the files, and this deletion \
-                 might cut the files themselves: use --control=remount, or --delete unlink"
-            }
-            Control::Nodiscard => {
-                "--control=remount keeps a file system from discarding what is deleted, and this \
-                 deletion would discard all the same: leave out --control"
-            }
-        });
-    }
-    match (control, &survey.mount) {
-        (Control::Nodiscard, Some(mount)) => DiscardGuard::check_off(mount).map_err(|e| {
-            let instead = match Control::SecondName.suits(&deletion.method) {
-                true => "give --control alone: a second name is unlinked instead",
-                false => "leave out --control",
-            };
-            survey.refuse(format!("{e}; {instead}"))
-        }),
-        _ => Ok(()),
-    }
+fn check_control(method: &Method, control: Control, survey: &Survey) -> Result<(), BenchError> {
+    let how = method.how();
+    let remounts = FileSystem::named(&survey.target).remount_switches_discard();
+    refuse(match control {
+        Control::Off => return Ok(()),
+        _ if method.event().is_some() => {
+            "--control repeats a deletion, and an event happens only once: leave out --control"
+        }
+        Control::SecondName if how.spares_names => return Ok(()),
+        Control::SecondName if how.discards || !how.has_files => {
+            "--control unlinks second names of the files, and this deletion has no files that could \
+             get one: use --control=remount, or leave it out"
+        }
+        Control::SecondName => {
+            "--control unlinks second names of the files, and this deletion \
+             might cut the files themselves: use --control=remount, or --delete unlink"
+        }
+        Control::Nodiscard if !remounts => {
+            "XFS keeps discard when it is remounted, so --control=remount can't be had here: \
+             use --delete unlink, or make a run of its own on the file system mounted nodiscard"
+        }
+        Control::Nodiscard if how.discards => {
+            "--control=remount keeps a file system from discarding what is deleted, and this \
+             deletion would discard all the same: leave out --control"
+        }
+        Control::Nodiscard => {
+            let off = survey.mount.as_ref().map(DiscardGuard::check_off);
+            return off.unwrap_or(Ok(())).map_err(|e| {
+                let instead = match how.spares_names {
+                    true => "give --control alone: a second name is unlinked instead",
+                    false => "leave out --control",
+                };
+                survey.refuse(format!("{e}; {instead}"))
+            });
+        }
+    })
 }
 
 #[cfg(test)]

@@ -4,18 +4,31 @@
 use std::path::Path;
 
 use judge::counting;
+use record::Head;
+use record::units::names;
 use rustix::fs::{Access, AtFlags, CWD};
 use storage::raw::RawDevice;
 
 use crate::actors::{Actors, names_differ};
 use crate::error::BenchError;
 use crate::fio;
+use crate::head;
 use crate::kept;
-use crate::plan::{ActorSpec, Blocks, Place, Plan, Work};
+use crate::plan::{ActorSpec, Blocks, Engine, Place, Plan, Work};
 use crate::survey::Survey;
 use crate::workplace::allow_open_files;
 
 mod deletion;
+
+/// A run that nothing known speaks against.
+#[derive(Debug)]
+pub struct Checked<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) survey: &'a Survey,
+    pub(crate) actors: Actors,
+    /// The head of its record, but for the time when it starts.
+    pub head: Head,
+}
 
 /// Checks whether a plan can be carried out, as far as that is known without changing anything.
 ///
@@ -25,7 +38,7 @@ mod deletion;
 ///
 /// # Errors
 /// The error with which the run would be refused.
-pub fn preflight(plan: &Plan, survey: &Survey) -> Result<(), BenchError> {
+pub fn preflight<'a>(plan: &'a Plan, survey: &'a Survey) -> Result<Checked<'a>, BenchError> {
     let blind = counting::blind(&survey.devices);
     if !plan.blind && !blind.is_empty() {
         let names = blind.into_iter().map(str::to_owned);
@@ -33,20 +46,29 @@ pub fn preflight(plan: &Plan, survey: &Survey) -> Result<(), BenchError> {
     }
     let actors = Actors::resolve(plan)?;
     actors.check()?;
-    let mut series = actors.series();
-    series.extend(fio::series(plan)?);
-    names_differ(&series)?;
+    let head = head::of(plan, survey, &actors)?;
+    names_differ(&head.actors)?;
+    direct_fits(plan, survey)?;
     blocks_fit(plan)?;
     deletion::check(plan, survey)?;
-    let directory = match &plan.place {
+    match &plan.place {
         Place::Device { path, force } => {
             needs_no_files(plan)?;
             // Given back at once; the run claims it anew.
             RawDevice::claim(path, *force)?;
-            return Ok(());
         }
-        Place::Directory(directory) => directory,
-    };
+        Place::Directory(directory) => files_fit(plan, survey, directory)?,
+    }
+    Ok(Checked {
+        plan,
+        survey,
+        actors,
+        head,
+    })
+}
+
+/// Whether a run in a directory may make its files and run its programs.
+fn files_fit(plan: &Plan, survey: &Survey, directory: &Path) -> Result<(), BenchError> {
     allow_open_files(plan)?;
     if plan.file.keep && plan.needs_file() && !survey.reuses(plan) {
         may_keep(directory)?;
@@ -61,6 +83,32 @@ pub fn preflight(plan: &Plan, survey: &Survey) -> Result<(), BenchError> {
     if plan.fio.is_some() {
         has_program(fio::PROGRAM, "fio")?;
         fio::understands(plan)?;
+    }
+    Ok(())
+}
+
+/// Refuses direct I/O that the file system doesn't do.
+fn direct_fits(plan: &Plan, survey: &Survey) -> Result<(), BenchError> {
+    let null = plan.engine == Engine::Null;
+    let place = names::shown(survey.place.path());
+    for actor in &plan.actors {
+        let (name, block_bytes) = match &actor.work {
+            Work::Blocks(blocks) if blocks.direct => (&actor.name, blocks.block_bytes),
+            _ => continue,
+        };
+        let why = match &survey.direct {
+            _ if null && plan.canary_per_s.is_none() => continue,
+            Ok(unit) if null || u64::from(block_bytes).is_multiple_of(*unit) => continue,
+            Ok(unit) => format!(
+                "block-size {block_bytes} of {name}: direct I/O on {place} takes multiples of {unit} \
+                 bytes; give one, or let it go through the page cache (buffered=true)",
+            ),
+            Err(why) => format!(
+                "{place}: no direct I/O on this file system ({why}), and {name} asks for it; add \
+                 --set buffered=true to go through the page cache, or give a directory on a drive",
+            ),
+        };
+        return Err(BenchError::Plan(why));
     }
     Ok(())
 }

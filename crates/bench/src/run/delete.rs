@@ -20,7 +20,7 @@ impl Script<'_> {
         let Some(spec) = self.workplace.deletion(self.plan, part) else {
             return Ok(());
         };
-        let clock = self.session.clock();
+        let clock = self.session.clock;
         let space = self.free_space()?;
         let deletion = Deletion::start(spec, clock)?;
         self.session.set_deletion(deletion);
@@ -31,7 +31,7 @@ impl Script<'_> {
         }
 
         let mut drain = self.drain(part).beside(background_bytes);
-        while !self.session.deletion().is_none_or(Deletion::is_done) {
+        while !self.session.deletion.as_ref().is_none_or(Deletion::is_done) {
             let tick = self.session.tick()?;
             drain.interval(tick.now, tick.freed_bytes, tick.discarded_bytes);
             self.end_marked_event();
@@ -85,7 +85,7 @@ impl Script<'_> {
 
     /// Ends the deletion once its last call has returned, and says what it did.
     fn deletion_returned(&mut self, part: Part) -> Result<Option<DeletionLine>, Early> {
-        let Some(deletion) = self.session.take_deletion() else {
+        let Some(deletion) = self.session.deletion.take() else {
             return Ok(None);
         };
         let outcome = deletion.finish(Duration::from_secs(1));
@@ -93,7 +93,7 @@ impl Script<'_> {
         let began = progress.began_at.unwrap_or_default();
         let returned = progress
             .returned_at
-            .unwrap_or_else(|| self.session.clock().now());
+            .unwrap_or_else(|| self.session.clock.now());
         self.session
             .event_at(returned, EventKind::DeletionReturned, None);
         let command = outcome.command.as_ref();
@@ -110,7 +110,8 @@ impl Script<'_> {
             signal: command.and_then(|command| command.signal),
         };
         let program = self.plan.program().unwrap_or_default();
-        let failure = command.and_then(|command| command_failure(&program, command));
+        let failure = command.and_then(CommandOutcome::failure);
+        let failure = failure.map(|how| format!("`{program}` {how}"));
         let Some(failure) = failure.or(outcome.first_error) else {
             return Ok(Some(line));
         };
@@ -119,7 +120,7 @@ impl Script<'_> {
             self.session.warn(&warning);
             return Ok(Some(line));
         }
-        if progress.freed_bytes == 0 && (progress.total_bytes > 0 || !self.owes()) {
+        if progress.freed_bytes == 0 && (progress.total_bytes > 0 || !self.has_debt()) {
             self.session.line(Line::Deletion(line));
             return Err(Early::Failed(BenchError::Deletion(failure)));
         }
@@ -159,8 +160,8 @@ impl Script<'_> {
 
     /// The drain that follows the discards of a part.
     fn drain(&self, part: Part) -> Drain {
-        let limit = self.plan.timing.drain_limit;
-        if self.owes() {
+        let limit = self.plan.phases.drain_limit();
+        if self.has_debt() {
             let expected = self.expects_discards(part);
             let drain = Drain::new(limit, expected);
             // An outside program may trim by itself.
@@ -186,7 +187,7 @@ impl Script<'_> {
     }
 
     /// Whether all that the deletion frees will be discarded, as far as it is known.
-    fn owes(&self) -> bool {
+    fn has_debt(&self) -> bool {
         self.method()
             .is_none_or(|method| method.how().has_files && *method != Fstrim.into())
     }
@@ -196,20 +197,4 @@ impl Script<'_> {
         let setting = self.survey.target.discard;
         !kept_away && !matches!(setting, DiscardSetting::Off | DiscardSetting::Unsupported)
     }
-}
-
-/// How an outside program failed, in words; `None` when it didn't.
-fn command_failure(program: &str, command: &CommandOutcome) -> Option<String> {
-    let how = match (command.code, command.signal) {
-        (Some(0), _) => return None,
-        (Some(code), _) => format!("`{program}` exited with {code}"),
-        (None, Some(signal)) => format!("signal {signal} ended `{program}`"),
-        (None, None) => format!("`{program}` ended in an unknown way"),
-    };
-    let tail = command.tail.trim();
-    Some(if tail.is_empty() {
-        how
-    } else {
-        format!("{how} with: {tail}")
-    })
 }

@@ -13,7 +13,7 @@ impl Script<'_> {
     /// Measures the foreground undisturbed: for as long as the plan says, or until
     /// a person marks the begin of the event.
     pub(super) fn baseline(&mut self) -> Result<(), Early> {
-        let asked = self.plan.timing.baseline;
+        let asked = self.plan.phases.baseline();
         if self.plan.event() != Some(&Trigger::Manual) {
             return Ok(self.session.tick_for(asked)?);
         }
@@ -32,7 +32,7 @@ impl Script<'_> {
                 return Ok(());
             }
             if length >= asked && !invited {
-                self.session.observer().awaits(Mark::Begin);
+                self.session.observer.awaits(Mark::Begin);
                 invited = true;
             }
         }
@@ -42,7 +42,7 @@ impl Script<'_> {
     pub(super) fn end_marked_event(&mut self) {
         if self.plan.event() == Some(&Trigger::Manual)
             && self.take_marks()
-            && let Some(deletion) = self.session.deletion()
+            && let Some(deletion) = self.session.deletion.as_ref()
         {
             deletion.stop();
         }
@@ -53,7 +53,7 @@ impl Script<'_> {
         let command = match self.plan.event() {
             Some(Trigger::Command { text, .. }) => Some(text.clone()),
             Some(Trigger::Manual) => {
-                self.session.observer().awaits(Mark::End);
+                self.session.observer.awaits(Mark::End);
                 None
             }
             None => None,

@@ -16,12 +16,12 @@ impl Script<'_> {
         self.session
             .set_fio(Fio::lay_out(self.plan, &job, &folder)?);
         let mut ended = Ok(());
-        while ended.is_ok() && !self.session.fio_is_done() {
+        while ended.is_ok() && !self.session.fio.as_ref().is_some_and(Fio::is_done) {
             ended = self.session.tick().map(drop);
         }
         // The last look tells whether it went well.
         let looked = ended.and_then(|()| self.session.look_after_fio());
-        if let Some(fio) = self.session.take_fio() {
+        if let Some(fio) = self.session.fio.take() {
             // One that was interrupted mustn't make files while ours are removed.
             fio.finish(Duration::ZERO);
         }
@@ -37,7 +37,7 @@ impl Script<'_> {
 
     /// Ends fio, if it runs, and puts what it did into the record.
     pub(super) fn end_fio(&mut self) {
-        let Some(mut fio) = self.session.take_fio() else {
+        let Some(mut fio) = self.session.fio.take() else {
             return;
         };
         let Ok(Some((job, _))) = self.fio_job() else {
@@ -45,13 +45,19 @@ impl Script<'_> {
         };
         fio.end();
         let folder = fio.finish(GRACE);
-        let record = self.session.record();
+        let record = &self.session.record;
         let first = record.head.actors.len().saturating_sub(job.series().len());
-        let told = read(&folder, &job, record, first, self.session.last_s());
-        for warning in told.warnings {
+        let logged = read(
+            &folder,
+            &job,
+            record,
+            first,
+            self.session.last.as_secs_f64(),
+        );
+        for warning in logged.warnings {
             self.session.warn(&warning);
         }
-        for line in told.lines {
+        for line in logged.lines {
             self.session.line(line);
         }
     }
@@ -60,7 +66,7 @@ impl Script<'_> {
         let (Some(fio), Some(folder)) = (&self.plan.fio, self.workplace.fio()) else {
             return Ok(None);
         };
-        let job = Job::of(fio, &self.plan.timing, &folder.to_string_lossy())?;
+        let job = Job::of(fio, &self.plan.phases, &folder.to_string_lossy())?;
         Ok(Some((job, folder)))
     }
 }

@@ -14,9 +14,10 @@ use storage::remount::DiscardGuard;
 use crate::actors::Actors;
 use crate::beside;
 use crate::error::BenchError;
-use crate::head;
+use crate::head::started_unix_s;
 use crate::observer::Observer;
 use crate::plan::{Control, Plan};
+use crate::preflight::Checked;
 use crate::session::{Session, Stopped};
 use crate::sink::Sink;
 use crate::survey::Survey;
@@ -64,7 +65,7 @@ impl<E: Into<BenchError>> From<E> for Early {
 
 /// A run that has what it needs and has not begun. Dropping it removes its
 /// directory, which is empty.
-pub struct Claimed<'a> {
+pub struct ReadyRun<'a> {
     plan: &'a Plan,
     survey: &'a Survey,
     clock: Clock,
@@ -72,32 +73,39 @@ pub struct Claimed<'a> {
     head: Head,
     devices: Vec<WatchedDevice>,
     workplace: Workplace,
-    marks: Arc<AtomicU32>,
-    workers: RunWorkers,
-    explain: Option<Explain>,
+    /// The marks of a person at the begin and the end of an event
+    /// ([`crate::plan::Trigger::Manual`]): whoever shares the counter adds one for each.
+    pub marks: Arc<AtomicU32>,
+    /// The actors and phases of the run: empty now, it grows while the run goes on.
+    pub workers: RunWorkers,
+    /// Explains the waits of the actors at the run's end, as a line of the record.
+    pub explain: Option<Explain>,
 }
 
-impl std::fmt::Debug for Claimed<'_> {
+impl std::fmt::Debug for ReadyRun<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Claimed")
+        f.debug_struct("ReadyRun")
             .field("plan", self.plan)
             .finish_non_exhaustive()
     }
 }
 
-impl<'a> Claimed<'a> {
-    /// Takes what a plan needs: its engine, and its directory or device. Nothing
+impl<'a> ReadyRun<'a> {
+    /// Takes what a run needs: its directory or device. Nothing
     /// refuses the run after this, so that what an earlier one recorded can be
     /// overwritten.
     ///
     /// # Errors
     /// When the run can't begin.
-    pub fn claim(plan: &'a Plan, survey: &'a Survey) -> Result<Self, BenchError> {
+    pub fn claim(checked: Checked<'a>) -> Result<Self, BenchError> {
+        let Checked {
+            plan,
+            survey,
+            actors,
+            mut head,
+        } = checked;
         let clock = Clock::start();
-        let actors = Actors::resolve(plan)?;
-        let mut series = actors.series();
-        series.extend(crate::fio::series(plan)?);
-        let head = head::of(plan, survey, series, clock);
+        head.started_unix_s = started_unix_s(clock);
         let devices = head
             .devices
             .iter()
@@ -105,7 +113,7 @@ impl<'a> Claimed<'a> {
             .collect::<Result<_, _>>()
             .map_err(|e| survey.refuse(e))?;
         let workplace = Workplace::claim(plan, survey)?;
-        Ok(Claimed {
+        Ok(ReadyRun {
             plan,
             survey,
             clock,
@@ -117,25 +125,6 @@ impl<'a> Claimed<'a> {
             workers: RunWorkers::default(),
             explain: None,
         })
-    }
-
-    /// Has a person mark when the event begins and when it is over
-    /// ([`crate::plan::Trigger::Manual`]): whoever holds the counter adds one for each mark.
-    pub fn marked_by(self, marks: Arc<AtomicU32>) -> Self {
-        Claimed { marks, ..self }
-    }
-
-    /// The actors and phases of the run: empty now, it grows while the run goes on.
-    pub fn workers(&self) -> RunWorkers {
-        self.workers.clone()
-    }
-
-    /// Has the waits of the actors explained at the run's end, as a line of the record.
-    pub fn explained_by(self, explain: Explain) -> Self {
-        Claimed {
-            explain: Some(explain),
-            ..self
-        }
     }
 
     /// Carries out the plan.
@@ -157,8 +146,8 @@ impl<'a> Claimed<'a> {
             .map(Sink::start)
             .transpose()
             .map_err(BenchError::Record)?;
-        let interval = plan.timing.interval;
-        let session = Session::start(
+        let interval = plan.phases.interval();
+        let mut session = Session::start(
             self.clock,
             self.head,
             self.devices,
@@ -167,8 +156,8 @@ impl<'a> Claimed<'a> {
             observer,
             stop,
         )
-        .map_err(|e| survey.refuse(e))?
-        .noted_in(self.workers);
+        .map_err(|e| survey.refuse(e))?;
+        session.workers = self.workers;
         let mut script = Script {
             plan,
             survey,
@@ -195,7 +184,7 @@ impl<'a> Claimed<'a> {
         }
         let (reason, error) = match performed {
             Ok(()) => (EndReason::Completed, None),
-            Err(Early::Stopped) => match script.session.take_failure() {
+            Err(Early::Stopped) => match script.session.failure.take() {
                 Some(error) => (EndReason::Failed, Some(error)),
                 None => {
                     script.session.event(EventKind::Interrupted, None);
@@ -237,16 +226,16 @@ struct Script<'a> {
 impl Script<'_> {
     fn perform(&mut self) -> Result<(), Early> {
         let first = match self.plan.control {
-            Some(_) => Part::Control,
-            None => Part::Main,
+            Control::Off => Part::Main,
+            _ => Part::Control,
         };
         self.session.phase(PhaseName::Prepare, first);
         self.prepare()?;
         self.start_actors()?;
-        if let Some(control) = self.plan.control {
-            let guard = match control {
+        if self.plan.control != Control::Off {
+            let guard = match self.plan.control {
                 Control::Nodiscard => Some(self.remount()?),
-                Control::SecondName => None,
+                _ => None,
             };
             let ended = self.part(Part::Control);
             // Whatever the control came to, what it changed is changed back.
@@ -266,17 +255,17 @@ impl Script<'_> {
 
     /// Settle, baseline, delete, recovery.
     fn part(&mut self, part: Part) -> Result<(), Early> {
-        let timing = &self.plan.timing;
+        let phases = &self.plan.phases;
         self.session.phase(PhaseName::Settle, part);
         self.settle()?;
         self.session.phase(PhaseName::Baseline, part);
         self.baseline()?;
         if self.plan.deletion.is_some() {
-            let background_bytes = self.session.most_discarded_bytes();
+            let background_bytes = self.session.most_discarded_bytes;
             self.session.phase(PhaseName::Delete, part);
             self.delete(part, background_bytes)?;
             self.session.phase(PhaseName::Recovery, part);
-            self.session.tick_for(timing.recovery)?;
+            self.session.tick_for(phases.recovery())?;
             if part == Part::Control {
                 // While the control still keeps discards away.
                 self.workplace.clear_up(self.plan)?;

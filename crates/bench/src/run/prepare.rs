@@ -31,8 +31,8 @@ impl Script<'_> {
             let fill = load::Fill::start(spec)?;
             let mut stopped = self.session.tick_if_due();
             while stopped.is_ok() && !fill.wait_timeout(GLANCE) {
-                let written = fill.progress().written_bytes;
-                self.session.observer().preparing(done + written, total);
+                let written = fill.written_bytes();
+                self.session.observer.preparing(done + written, total);
                 stopped = self.session.tick_if_due();
             }
             if stopped.is_err() {
@@ -52,7 +52,7 @@ impl Script<'_> {
             }
             done += one.len;
         }
-        self.session.observer().preparing(total, total);
+        self.session.observer.preparing(total, total);
         self.workplace.filled(self.plan)?;
         self.lay_out_fio()?;
         // What is still dirty would be written back during the baseline.
@@ -67,8 +67,8 @@ impl Script<'_> {
             return Ok(());
         };
         let expected = self.expects_discards(Part::Main);
-        let mut drain = Drain::new(self.plan.timing.drain_limit, expected);
-        let deletion = Deletion::start(spec, self.session.clock())?;
+        let mut drain = Drain::new(self.plan.phases.drain_limit(), expected);
+        let deletion = Deletion::start(spec, self.session.clock)?;
         self.session.note_deleter(&deletion);
         while !deletion.is_done() {
             let tick = self.session.tick()?;
@@ -119,7 +119,7 @@ impl Script<'_> {
 
     /// Some have files to write first, so intervals and a stop are looked after meanwhile.
     fn start_actor(&mut self, spec: ActorSpec) -> Result<Actor, Early> {
-        let (clock, stop) = (self.session.clock(), AtomicBool::new(false));
+        let (clock, stop) = (self.session.clock, AtomicBool::new(false));
         std::thread::scope(|scope| {
             let thread = std::thread::Builder::new().name("prepare".into());
             let start = || Actor::start_unless(spec, clock, &stop);

@@ -12,14 +12,14 @@ const UNSEEN: Duration = Duration::from_secs(10);
 
 impl Script<'_> {
     pub(super) fn settle(&mut self) -> Result<(), Early> {
-        let mut limit = self.plan.timing.settle_limit;
+        let mut limit = self.plan.phases.settle();
         if self.plan.actors.is_empty() && self.plan.canary_per_s.is_none() {
             limit = limit.min(UNSEEN);
         }
         if limit.is_zero() {
             return Ok(());
         }
-        let mut settling = Settling::new(self.plan.timing.interval, limit);
+        let mut settling = Settling::new(self.plan.phases.interval(), limit);
         let began = self.session.tick()?.now;
         loop {
             let tick = self.session.tick()?;

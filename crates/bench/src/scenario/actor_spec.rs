@@ -60,8 +60,8 @@ mod tests {
     #[test]
     fn mistakes_are_told() {
         for (text, words) in [
-            ("", "''"),
-            ("sav", "'sav' is none of read"),
+            ("", "there is no operation ''"),
+            ("sav", "there is no operation 'sav'; did you mean 'save'?"),
             ("read,100", "KEY=VALUE"),
             ("read,dept=3", "did you mean 'depth'?"),
             ("read,depth=3,depth=4", "twice"),

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use record::units::names;
-use record::units::typed::{Mistake, Place, hint, nearest};
+use record::units::typed::{Mistake, hint, nearest};
 
 use super::Actor;
 
@@ -13,16 +13,6 @@ pub enum ScenarioError {
     /// A mistake in the text.
     #[error(transparent)]
     Mistake(#[from] Mistake),
-    /// A key that would do nothing.
-    #[error("{at}: '{key}' only does something with {need}: leave it out, or change that")]
-    Idle {
-        /// Where.
-        at: Place,
-        /// The key.
-        key: &'static str,
-        /// The setting that it goes with.
-        need: String,
-    },
     /// Two actors with one name, on the command line.
     #[error("two actors are named '{name}': give each a name of its own")]
     SameName {

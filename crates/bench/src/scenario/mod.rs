@@ -30,7 +30,7 @@ mod parts;
 mod resolve;
 mod shipped;
 mod uses;
-pub mod words;
+mod words;
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -42,7 +42,7 @@ pub use load::deleter::{AskedDeletion, How};
 pub use overlay::{Idle, Options};
 pub use parts::{Actor, Foreground, General, Judging, Phases};
 pub use shipped::{Shipped, all, by_name};
-pub use words::{ActorOp, Counters};
+pub use words::{ActorOp, Arrival, Counters};
 
 /// Most bytes of a scenario's file.
 const LARGEST_FILE: u64 = 1 << 20;

@@ -67,18 +67,6 @@ impl Options {
             Some((_, key)) => once(&mut self.first, key, text),
         }
     }
-
-    /// The paths of those keys that nobody may use.
-    fn asked(&self) -> Vec<&'static str> {
-        let file = [
-            ("foreground.size", self.foreground.size_bytes.is_some()),
-            ("foreground.keep", self.foreground.keep.is_some()),
-            ("foreground.reuse", self.foreground.reuse.is_some()),
-            ("engine", self.general.engine.is_some()),
-        ];
-        let given = file.into_iter().filter(|(_, given)| *given);
-        given.map(|(path, _)| path).collect()
-    }
 }
 
 fn once<S: Section>(section: &mut S, key: &str, text: &str) -> Result<(), SetError> {
@@ -101,7 +89,7 @@ impl Scenario {
     /// Two actors of one name, or no actor of a name.
     pub fn overlaid(mut self, over: Options) -> Result<(Scenario, Vec<Idle>), ScenarioError> {
         let mut idle = Vec::new();
-        let asked = over.asked();
+        let asked = [over.general.given(), over.foreground.given()].concat();
         self.general.overlay(over.general);
         self.foreground.overlay(over.foreground);
         self.phases.overlay(over.phases);
@@ -133,8 +121,9 @@ impl Scenario {
         }
         self.add(over.beside)?;
         for (path, need) in self.unused() {
-            match path.strip_prefix("foreground.") {
-                _ if asked.contains(&path) => idle.push(Idle {
+            let key = path.strip_prefix("foreground.");
+            match key {
+                _ if asked.contains(&key.unwrap_or(path)) => idle.push(Idle {
                     path: path.to_owned(),
                     need: need.to_owned(),
                 }),
@@ -286,11 +275,11 @@ mod tests {
     #[test]
     fn a_control_of_the_scenario_is_turned_off() {
         let controlled = scenario("control = \"remount\"");
-        assert_eq!(controlled.general.control(), Some(Control::Nodiscard));
+        assert_eq!(controlled.general.control(), Control::Nodiscard);
         let (merged, _) = controlled
             .overlaid(options(&[("control", "off")], &[]))
             .unwrap();
-        assert_eq!(merged.general.control(), None);
+        assert_eq!(merged.general.control(), Control::Off);
     }
 
     #[test]

@@ -1,16 +1,12 @@
 //! A scenario's TOML.
 
-use std::ops::Range;
 use std::str::FromStr;
 
+use record::units::document::{Document, Item};
 use record::units::settings::{Section, SetError};
-use record::units::typed::{Mistake, Place, nearest};
-use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use record::units::typed::{Mistake, nearest};
 
 use super::{Actor, AskedDeletion, Foreground, Judging, Phases, Scenario, ScenarioError, keys};
-
-type Cell<'i> = Spanned<DeValue<'i>>;
 
 /// Names of the sections, as they are written.
 const SECTIONS: [&str; 5] = [
@@ -26,158 +22,79 @@ impl FromStr for Scenario {
 
     /// Reads a scenario from TOML.
     fn from_str(text: &str) -> Result<Scenario, ScenarioError> {
-        let document = DeTable::parse(text).map_err(|e| Mistake::Syntax {
-            at: Place::of(text, e.span().map_or(0, |s| s.start)),
-            why: e.message().to_owned(),
-        })?;
-        let reader = Reader { text };
+        let document = Document::parse(text)?;
+        let items = document.items();
         let mut scenario = Scenario::default();
-        for (key, span, cell) in in_order(document.get_ref()) {
-            match key {
-                Foreground::NAME => scenario.foreground = reader.section(cell)?,
-                Actor::NAME => scenario.actors = reader.actors(cell)?,
-                AskedDeletion::NAME => scenario.deletion = reader.deletion(cell)?,
-                Phases::NAME => scenario.phases = reader.section(cell)?,
-                Judging::NAME => scenario.judging = reader.section(cell)?,
-                _ => reader.value(&mut scenario.general, key, span, cell)?,
+        for item in &items {
+            match item.key {
+                Foreground::NAME => scenario.foreground = section(item)?,
+                Actor::NAME => scenario.actors = actors(item)?,
+                AskedDeletion::NAME => scenario.deletion = section(item)?,
+                Phases::NAME => scenario.phases = section(item)?,
+                Judging::NAME => scenario.judging = section(item)?,
+                _ => set(&mut scenario.general, item)?,
             }
         }
-        reader.refuse_unused(document.get_ref(), &scenario)?;
+        if let Some((path, need)) = scenario.unused().into_iter().next() {
+            let (section, key) = path.split_once('.').unwrap_or(("", path));
+            let of = items.iter().find(|item| item.key == section);
+            let of = of.map(Item::items).transpose()?;
+            idle(of.as_ref().unwrap_or(&items), Some((key, need.to_owned())))?;
+        }
         scenario.name_actors()?;
         Ok(scenario)
     }
 }
 
-struct Reader<'t> {
-    text: &'t str,
+/// A section, in which each key does something.
+fn section<S: Section>(item: &Item<'_>) -> Result<S, Mistake> {
+    let items = item.items()?;
+    let mut section = S::default();
+    for item in &items {
+        set(&mut section, item)?;
+    }
+    idle(&items, section.idle().into_iter().next())?;
+    Ok(section)
 }
 
-impl Reader<'_> {
-    /// A section, in which each key does something.
-    fn section<S: Section>(&self, cell: &Cell<'_>) -> Result<S, ScenarioError> {
-        let DeValue::Table(table) = cell.get_ref() else {
-            let why = "this is a section: write it in square brackets on a line of its own";
-            return Err(self.shape(&cell.span(), S::NAME, why));
-        };
-        let mut section = S::default();
-        for (key, span, cell) in in_order(table) {
-            self.value(&mut section, key, span, cell)?;
+fn actors(item: &Item<'_>) -> Result<Vec<Actor>, Mistake> {
+    let mut actors: Vec<Actor> = Vec::new();
+    for item in item.list() {
+        let actor: Actor = section(&item)?;
+        if let Some(name) = &actor.name
+            && actors.iter().any(|other| other.name == actor.name)
+        {
+            let why = ScenarioError::SameName { name: name.clone() };
+            return Err(item.mistake(why));
         }
-        match section.idle().into_iter().next() {
-            Some((key, need)) => Err(self.idle(&self.key_in(cell, key), key, need)),
-            None => Ok(section),
-        }
+        actors.push(actor);
     }
+    Ok(actors)
+}
 
-    /// Refuses what does nothing because of another section.
-    fn refuse_unused(
-        &self,
-        document: &DeTable<'_>,
-        scenario: &Scenario,
-    ) -> Result<(), ScenarioError> {
-        let Some((path, need)) = scenario.unused().into_iter().next() else {
-            return Ok(());
-        };
-        let (section, key) = path.split_once('.').unwrap_or(("", path));
-        let span = match (document.get(section), document.get_key_value(key)) {
-            (Some(cell), _) => self.key_in(cell, key),
-            (None, Some((key, _))) => key.span(),
-            (None, None) => 0..0,
-        };
-        Err(self.idle(&span, key, need.to_owned()))
-    }
-
-    fn idle(&self, span: &Range<usize>, key: &'static str, need: String) -> ScenarioError {
-        let at = self.place(span);
-        ScenarioError::Idle { at, key, need }
-    }
-
-    fn actors(&self, cell: &Cell<'_>) -> Result<Vec<Actor>, ScenarioError> {
-        let DeValue::Array(cells) = cell.get_ref() else {
-            let why = "there may be several: write each as [[actor]]";
-            return Err(self.shape(&cell.span(), "actor", why));
-        };
-        let mut actors: Vec<Actor> = Vec::new();
-        for cell in cells.iter() {
-            let actor: Actor = self.section(cell)?;
-            if let Some(name) = &actor.name
-                && actors.iter().any(|other| other.name == actor.name)
-            {
-                let why = ScenarioError::SameName { name: name.clone() }.to_string();
-                return Err(self.shape(&self.key_in(cell, "name"), "name", &why));
+/// One key with its value.
+fn set<S: Section>(section: &mut S, item: &Item<'_>) -> Result<(), Mistake> {
+    item.set(|key, text| {
+        section.set(key, text).map_err(|error| match error {
+            SetError::Unknown(near) => {
+                let sections = SECTIONS.iter().filter(|_| S::NAME.is_empty());
+                let near = belongs(key).or(near);
+                SetError::Unknown(near.or_else(|| nearest(key, sections.copied())))
             }
-            actors.push(actor);
-        }
-        Ok(actors)
-    }
-
-    fn deletion(&self, cell: &Cell<'_>) -> Result<AskedDeletion, ScenarioError> {
-        let deletion: AskedDeletion = self.section(cell)?;
-        if deletion.how.is_some() && deletion.command.is_some() {
-            let why = "the program is how: give either how or command";
-            return Err(self.shape(&self.key_in(cell, "command"), "command", why));
-        }
-        Ok(deletion)
-    }
-
-    /// One key with its value: a text, a number or a truth value.
-    fn value<S: Section>(
-        &self,
-        section: &mut S,
-        key: &str,
-        span: Range<usize>,
-        cell: &Cell<'_>,
-    ) -> Result<(), ScenarioError> {
-        let unknown = |near: Option<String>| {
-            let sections = SECTIONS.iter().filter(|_| S::NAME.is_empty());
-            ScenarioError::Mistake(Mistake::UnknownKey {
-                at: self.place(&span),
-                key: key.to_owned(),
-                nearest: belongs(key)
-                    .or(near)
-                    .or_else(|| nearest(key, sections.copied())),
-            })
-        };
-        let text = match cell.get_ref() {
-            DeValue::String(text) => text.clone().into_owned(),
-            DeValue::Integer(number) => number.as_str().to_owned(),
-            DeValue::Float(number) => number.as_str().to_owned(),
-            DeValue::Boolean(truth) => truth.to_string(),
-            // An unknown key is reported as such, whatever its value.
-            _ => match section.set(key, "") {
-                Err(SetError::Unknown(near)) => return Err(unknown(near)),
-                _ => {
-                    let why = "its value is a text, a number, true or false";
-                    return Err(self.shape(&cell.span(), key, why));
-                }
-            },
-        };
-        section.set(key, &text).map_err(|error| match error {
-            SetError::Unknown(near) => unknown(near),
-            SetError::Value(why) => self.shape(&cell.span(), key, &why),
+            error => error,
         })
-    }
+    })
+}
 
-    /// Where a key of a section stands.
-    fn key_in(&self, cell: &Cell<'_>, key: &str) -> Range<usize> {
-        let DeValue::Table(table) = cell.get_ref() else {
-            return cell.span();
-        };
-        table
-            .get_key_value(key)
-            .map_or_else(|| cell.span(), |(key, _)| key.span())
-    }
-
-    fn place(&self, span: &Range<usize>) -> Place {
-        Place::of(self.text, span.start)
-    }
-
-    fn shape(&self, span: &Range<usize>, key: &str, why: &str) -> ScenarioError {
-        ScenarioError::Mistake(Mistake::Value {
-            at: self.place(span),
-            key: key.to_owned(),
-            why: why.to_owned(),
-        })
+/// Refuses a key of these that would do nothing.
+fn idle(items: &[Item<'_>], key: Option<(&str, String)>) -> Result<(), Mistake> {
+    let Some((key, need)) = key else {
+        return Ok(());
+    };
+    let why = format!("it only does something with {need}: leave it out, or change that");
+    match items.iter().find(|item| item.key == key) {
+        Some(item) => Err(item.mistake(why)),
+        None => Ok(()),
     }
 }
 
@@ -192,16 +109,6 @@ fn belongs(key: &str) -> Option<String> {
     });
     let sections: Vec<String> = sections.collect();
     (!sections.is_empty()).then(|| format!("{key} in {}", sections.join(" or ")))
-}
-
-/// A table's keys in the order of the text, so that the first mistake is reported.
-fn in_order<'a, 'i>(table: &'a DeTable<'i>) -> Vec<(&'a str, Range<usize>, &'a Cell<'i>)> {
-    let mut cells: Vec<_> = table
-        .iter()
-        .map(|(key, cell)| (key.get_ref().as_ref(), key.span(), cell))
-        .collect();
-    cells.sort_by_key(|(_, span, _)| span.start);
-    cells
 }
 
 #[cfg(test)]
@@ -241,6 +148,8 @@ mod tests {
         assert_eq!(scenario.deletion.no_sync, Some(true));
         assert_eq!(scenario.judging.low, Some(0.3));
         assert_eq!("".parse::<Scenario>().unwrap(), Scenario::default());
+        let one: Scenario = "[actor]\ndepth = 0x40".parse().unwrap();
+        assert_eq!(one.actors[0].depth, Some(64));
     }
 
     #[test]
@@ -262,23 +171,23 @@ mod tests {
             ),
             (
                 "[deletion]\nhow = \"rm\"",
-                "line 2, column 7: 'how': 'rm' is none of unlink, ",
+                "line 2, column 7: 'how': there is no way to delete 'rm': give unlink, ",
             ),
             ("[deletion]\nhow = [1]", "text, a number"),
             ("[deletion]\nwho = [1]", "unknown key 'who'"),
-            ("[actor]\nop = \"read\"", "[[actor]]"),
+            ("actor = 1", "'actor': this is a section"),
             ("deletion = 1", "this is a section"),
             (
                 "[deletion]\nchunk = \"1M\"",
-                "line 2, column 1: 'chunk' only does something with how = truncate or punch",
+                "line 2, column 9: 'chunk': it only does something with how = truncate or punch",
             ),
             (
                 "[deletion]\nhow = \"unlink\"\ncommand = \"rm\"",
-                "line 3, column 1: 'command': the program is how",
+                "line 2, column 7: 'how': it only does something with no command",
             ),
             (
                 "[[actor]]\nname = \"a\"\n[[actor]]\nname = \"a\"",
-                "line 4, column 1: 'name': two actors are named 'a'",
+                "line 3, column 1: 'actor': two actors are named 'a'",
             ),
             (
                 "settle = \"1s\"",
@@ -287,11 +196,11 @@ mod tests {
             ("[foreground]\nengine = \"sync\"", "in no section"),
             (
                 "canary = 0\n[foreground]\nsize = \"1G\"\n[[actor]]\nop = \"append\"",
-                "line 3, column 1: 'size' only does something with a reader, a writer",
+                "line 3, column 8: 'size': it only does something with a reader, a writer",
             ),
             (
                 "engine = \"sync\"\ncanary = 0\n[[actor]]\nop = \"save\"",
-                "line 1, column 1: 'engine' only does something with a reader",
+                "line 1, column 10: 'engine': it only does something with a reader",
             ),
             (
                 "about = \"two\\nlines\"",
@@ -300,7 +209,7 @@ mod tests {
             ("[judge]\nlow = \"100%\"", "between 0% and 100%"),
             (
                 "control = true",
-                "line 1, column 11: 'control': 'true' is none of off, second-name, remount",
+                "line 1, column 11: 'control': there is no control 'true': give off, second-name or remount",
             ),
             ("[[actor]]\n[[actor]]\nrate = 0", "line 3, column 8: 'rate'"),
         ] {

@@ -7,7 +7,7 @@ use record::section;
 use record::units::values as v;
 
 use super::uses::{AT_BLOCKS, IN_THE_FILE, MIXED, OWN_FILE};
-use super::words::{self, ActorOp, Counters};
+use super::words::{self, ActorOp, Arrival, Counters};
 use crate::plan::{Control, Engine, PatternKind};
 
 section! {
@@ -21,16 +21,16 @@ section! {
         /// runs it on files of the test, and its series join the record.
         "fio" fio: PathBuf = v::path;
         /// The engine of reads and writes.
-        "engine" engine: Engine = words::engine, default "auto";
+        "engine" engine: Engine = words::engine, default "auto", words words::engines;
         /// Reads per second of the canary, one outstanding 4 KiB read; 0 for none.
         "canary" canary_per_s: f64 = v::rate_or_none, default "100";
         /// Seed of offsets and arrivals.
         "seed" seed: u64 = v::number, default "1";
         /// The same deletion first without discards, to find out whether other causes make the same
         /// dip.
-        "control" control: Option<Control> = words::control, default "off";
+        "control" control: Control = str::parse, default "off", words Control::words;
         /// Devices whose discards the kernel doesn't count (queue/iostats is off).
-        "counters" counters: Counters = Counters::parse, default "needed";
+        "counters" counters: Counters = str::parse, default "needed", words Counters::words;
     }
 }
 
@@ -38,7 +38,7 @@ section! {
     /// The file that readers, writers, mixed actors and the canary share, as a database's table.
     pub struct Foreground["foreground", |_| ""] {
         /// Its size.
-        "size" size_bytes: u64 = v::size, shown "what is safe, at most 1G";
+        "size" size_bytes: u64 = v::size, most "1G";
         /// Leave the file behind, as .trimbench-foreground.
         "keep" keep: bool = v::truth, default "false";
         /// Use the file that an earlier run left behind, if it is large enough.
@@ -52,9 +52,9 @@ section! {
         /// Its name in the output.
         "name" name: String = v::actor_name, shown "from op";
         /// Its operation.
-        "op" op: ActorOp = words::op, default "read";
+        "op" op: ActorOp = ActorOp::parse, default "read", words ActorOp::words;
         /// Order of its blocks.
-        "pattern" pattern: PatternKind = PatternKind::parse, default "random",
+        "pattern" pattern: PatternKind = str::parse, default "random", words PatternKind::words,
             needs |actor| actor.does(IN_THE_FILE);
         /// Bytes per operation; tasks have their own default.
         "block-size" block_bytes: u32 = v::block_size, default "4k";
@@ -66,7 +66,7 @@ section! {
         /// Open loop: operations per second, whatever happens.
         "rate" rate_per_s: f64 = v::rate, shown "none";
         /// Open loop: when operations arrive.
-        "arrival" poisson: bool = words::arrival, default "constant",
+        "arrival" arrival: Arrival = str::parse, default "constant", words Arrival::words,
             needs |actor| actor.rate_per_s.is_none().then(|| "a rate (--rate)".into());
         /// Whether it goes through the page cache.
         "buffered" buffered: bool = v::truth, default "false",
@@ -117,7 +117,10 @@ mod tests {
     fn each_key_takes_its_own_default() {
         let (general, phases) = (General::default(), Phases::default());
         assert_eq!((general.seed(), general.canary_per_s()), (1, 100.0));
-        assert_eq!((general.engine(), general.control()), (Engine::Auto, None));
+        assert_eq!(
+            (general.engine(), general.control()),
+            (Engine::Auto, Control::Off)
+        );
         assert_eq!(general.counters(), Counters::Needed);
         let foreground = Foreground::default();
         assert!(!foreground.keep() && !foreground.reuse());

@@ -4,7 +4,7 @@ use load::{ActorSpec, Blocks, LoopKind, Op, PatternKind, TaskSpec, Work, task};
 use record::units::GIB;
 
 use super::Actor;
-use super::words::ActorOp;
+use super::words::{ActorOp, Arrival};
 
 impl Actor {
     /// The plan's actor, with defaults for what is left out.
@@ -23,7 +23,7 @@ impl Actor {
         let arrival = match (self.rate_per_s, own_loop.filter(|_| self.depth.is_none())) {
             (Some(rate_per_s), _) => LoopKind::Open {
                 rate_per_s,
-                poisson: self.poisson(),
+                poisson: self.arrival() == Arrival::Poisson,
                 depth,
             },
             (None, Some(own)) => own,

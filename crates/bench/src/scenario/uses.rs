@@ -1,7 +1,7 @@
 //! Which key does something with which kind of actor. A key that would do nothing is
 //! refused: whoever gave it expected something of it.
 
-use record::units::words::any_of;
+use record::units::kinds::any_of;
 
 use super::words::ActorOp;
 use super::{Actor, Scenario};

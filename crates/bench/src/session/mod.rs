@@ -35,32 +35,32 @@ use second::{SecondSoFar, Stretches};
 
 /// A run under way.
 pub(crate) struct Session<'a> {
-    clock: Clock,
-    workers: RunWorkers,
+    pub(crate) clock: Clock,
+    pub(crate) workers: RunWorkers,
     grid: Grid,
-    record: RunRecord,
+    pub(crate) record: RunRecord,
     fault: Option<PushError>,
     /// `None` without a file, and after its writing has failed.
     sink: Option<Sink>,
     written: io::Result<()>,
-    observer: &'a mut dyn Observer,
+    pub(crate) observer: &'a mut dyn Observer,
     stop: &'a AtomicBool,
     /// The first is the one that live progress follows.
     actors: Vec<Actor>,
     /// The series of all of them, in order.
     series: Vec<Watched>,
     devices: Vec<WatchedDevice>,
-    fio: Option<Fio>,
+    pub(crate) fio: Option<Fio>,
     /// The failure that ended the run, if there was one.
-    failure: Option<BenchError>,
-    deletion: Option<Deletion>,
+    pub(crate) failure: Option<BenchError>,
+    pub(crate) deletion: Option<Deletion>,
     freed_bytes: u64,
     discarded: Discarded,
     /// In an interval of the current phase.
-    most_discarded_bytes: u64,
+    pub(crate) most_discarded_bytes: u64,
     phase: PhaseName,
     part: Part,
-    last: Nanos,
+    pub(crate) last: Nanos,
     second: SecondSoFar,
     stretches: Stretches,
     presence: Presence,
@@ -110,19 +110,6 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Has its actors and phases noted there.
-    pub(crate) fn noted_in(self, workers: RunWorkers) -> Self {
-        Session { workers, ..self }
-    }
-
-    pub(crate) fn clock(&self) -> Clock {
-        self.clock
-    }
-
-    pub(crate) fn observer(&mut self) -> &mut dyn Observer {
-        self.observer
-    }
-
     /// Adds a running actor; its series are the next of the head's actors.
     pub(crate) fn add_actor(&mut self, actor: Actor) {
         self.workers.add(actor.name(), actor.workers());
@@ -134,30 +121,6 @@ impl<'a> Session<'a> {
     pub(crate) fn set_fio(&mut self, fio: Fio) {
         self.workers.add(FIO, fio.workers());
         self.fio = Some(fio);
-    }
-
-    /// Whether it is there and has ended.
-    pub(crate) fn fio_is_done(&self) -> bool {
-        self.fio.as_ref().is_some_and(Fio::is_done)
-    }
-
-    pub(crate) fn take_fio(&mut self) -> Option<Fio> {
-        self.fio.take()
-    }
-
-    /// Why the run was stopped, if nobody asked for it.
-    pub(crate) fn take_failure(&mut self) -> Option<BenchError> {
-        self.failure.take()
-    }
-
-    /// The record so far.
-    pub(crate) fn record(&self) -> &RunRecord {
-        &self.record
-    }
-
-    /// When the last interval ended, in seconds since the record's zero.
-    pub(crate) fn last_s(&self) -> f64 {
-        self.last.as_secs_f64()
     }
 
     /// Notes whoever deletes.
@@ -176,19 +139,6 @@ impl<'a> Session<'a> {
         self.freed_bytes = 0;
         self.discarded = Discarded::of(&self.record.head.devices);
         self.deletion = Some(deletion);
-    }
-
-    pub(crate) fn deletion(&self) -> Option<&Deletion> {
-        self.deletion.as_ref()
-    }
-
-    pub(crate) fn take_deletion(&mut self) -> Option<Deletion> {
-        self.deletion.take()
-    }
-
-    /// Most bytes that an interval of the current phase discarded.
-    pub(crate) fn most_discarded_bytes(&self) -> u64 {
-        self.most_discarded_bytes
     }
 
     /// Begins a phase at the last boundary.

@@ -6,7 +6,7 @@ use record::{Grain, Line, PhaseName};
 use super::Session;
 use crate::observer::Second;
 use crate::warning::Warning;
-use crate::watched::Watched;
+use crate::watched::{Latencies, Watched};
 
 /// Shortest stretch that gets a histogram, less what a clock may be early, in seconds.
 const STRETCH_S: f64 = 0.0999;
@@ -66,15 +66,7 @@ impl Session<'_> {
         let foreground = self.actors.first().map_or(0, |a| a.series().len());
         let p99s = self.series[..foreground].iter().map(Watched::second_p99_us);
         let p99_us = p99s.flatten().reduce(f64::max);
-        let lines: Vec<_> = self
-            .series
-            .iter_mut()
-            .enumerate()
-            .flat_map(|(i, series)| series.end_second(i, began_s, self.part))
-            .collect();
-        for line in lines {
-            self.line(Line::Histogram(line));
-        }
+        self.record_histograms(|series| &mut series.second, Grain::SecondAt(began_s));
         let second = std::mem::replace(&mut self.second, SecondSoFar::from(self.last));
         let there_s = elapsed - second.away_s;
         self.observer.second(&Second {
@@ -100,16 +92,11 @@ impl Session<'_> {
         if self.phase == PhaseName::Delete && self.stretches.recorded_s < STRETCHED_S {
             let at_s = self.stretches.began.as_secs_f64();
             let over = Grain::Stretch { at_s, seconds };
-            let series = self.series.iter_mut().enumerate();
-            let lines: Vec<_> = series
-                .flat_map(|(i, series)| series.end_stretch(i, over, self.part))
-                .collect();
-            for line in lines {
-                self.line(Line::Histogram(line));
-            }
+            self.record_histograms(|series| &mut series.stretch, over);
             self.stretches.recorded_s += seconds;
         } else {
-            self.series.iter_mut().for_each(Watched::skip_stretch);
+            let stretches = self.series.iter_mut().map(|series| &mut series.stretch);
+            stretches.for_each(Latencies::reset);
         }
         self.stretches.began = self.last;
     }
@@ -131,12 +118,14 @@ impl Session<'_> {
     }
 
     pub(super) fn end_phase(&mut self) {
-        let over = Grain::Phase(self.phase);
-        let lines: Vec<_> = self
-            .series
-            .iter_mut()
-            .enumerate()
-            .flat_map(|(i, series)| series.end_phase(i, over, self.part))
+        self.record_histograms(|series| &mut series.phase, Grain::Phase(self.phase));
+    }
+
+    /// Writes some latencies of every series into the record, and begins them anew.
+    fn record_histograms(&mut self, of: fn(&mut Watched) -> &mut Latencies, over: Grain) {
+        let series = self.series.iter_mut().enumerate();
+        let lines: Vec<_> = series
+            .flat_map(|(i, series)| of(series).drain(i, over, self.part))
             .collect();
         for line in lines {
             self.line(Line::Histogram(line));

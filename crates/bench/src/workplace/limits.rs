@@ -3,7 +3,7 @@
 use linux::files::allow_most_open;
 
 use crate::error::BenchError;
-use crate::plan::{Control, Method, Plan, Work};
+use crate::plan::{Method, Plan, Work};
 
 /// Files that a run has open in any case, and some to spare.
 const OTHER_FILES: u64 = 256;
@@ -51,17 +51,13 @@ fn spacers(plan: &Plan) -> u64 {
     let Some(deletion) = plan.deletion.as_ref().filter(|d| d.extent_bytes.is_some()) else {
         return 0;
     };
-    let copies = match plan.control {
-        Some(Control::Nodiscard) => 2,
-        _ => 1,
-    };
-    u64::from(deletion.files) * copies
+    u64::from(deletion.files * plan.control.deletions())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{LoopKind, TaskSpec, Unlink, example, example_deletion};
+    use crate::plan::{Control, LoopKind, TaskSpec, Unlink, example, example_deletion};
 
     #[test]
     fn what_keeps_files_open_counts() {
@@ -72,7 +68,7 @@ mod tests {
         assert_eq!(needed(&plan), few, "unlinking opens nothing");
         plan.deletion.as_mut().unwrap().extent_bytes = Some(4096);
         assert_eq!(needed(&plan), few + 4);
-        plan.control = Some(Control::Nodiscard);
+        plan.control = Control::Nodiscard;
         assert_eq!(needed(&plan), few + 8);
         plan.actors[0].work = Work::Task(TaskSpec::of(load::task::KINDS[0]));
         plan.actors[0].arrival = LoopKind::Closed { depth: 100 };

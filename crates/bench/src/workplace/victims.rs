@@ -41,9 +41,9 @@ impl Victims {
             },
         };
         let control = match plan.control {
-            None => Set::default(),
-            Some(Control::Nodiscard) => numbered(files + 1..=2 * files),
-            Some(Control::SecondName) => Set {
+            Control::Off => Set::default(),
+            Control::Nodiscard => numbered(files + 1..=2 * files),
+            Control::SecondName => Set {
                 victims: (1..=files).map(|n| Item::Plain(Name::Second(n))).collect(),
                 replacements: Vec::new(),
             },
@@ -51,7 +51,7 @@ impl Victims {
         Victims {
             main: numbered(1..=files),
             control,
-            shared: plan.control == Some(Control::SecondName),
+            shared: plan.control == Control::SecondName,
         }
     }
 
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
     use crate::plan::{Spill, Swap, Unlink, example, example_deletion};
 
-    fn victims(method: impl Into<Method>, control: Option<Control>) -> Victims {
+    fn victims(method: impl Into<Method>, control: Control) -> Victims {
         let mut plan = example();
         plan.deletion = Some(example_deletion(method));
         plan.control = control;
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn a_control_that_deletes_has_files_of_its_own() {
         for (method, made_files) in [(Unlink { parallel: 1 }.into(), 8), (Method::from(Swap), 16)] {
-            let victims = victims(method, Some(Control::Nodiscard));
+            let victims = victims(method, Control::Nodiscard);
             let made: Vec<Item> = victims.to_make().chain(victims.replacements()).collect();
             let different: HashSet<String> = made.iter().map(|item| format!("{item:?}")).collect();
             assert_eq!(different.len(), made.len());
@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn second_names_are_not_made_but_given() {
         let unlink = Unlink { parallel: 1 };
-        let victims = victims(unlink, Some(Control::SecondName));
+        let victims = victims(unlink, Control::SecondName);
         assert_eq!(victims.to_make().count(), 4);
         assert_eq!(victims.second_names().count(), 4);
         assert_ne!(
@@ -137,6 +137,6 @@ mod tests {
             pause: s,
             run_for: s,
         };
-        assert_eq!(victims(spill, None).to_make().count(), 0);
+        assert_eq!(victims(spill, Control::Off).to_make().count(), 0);
     }
 }

@@ -239,7 +239,7 @@ fn rest(victim: &Victim) -> String {
     format!(
         "It waited {} for other things, most of it for {}.",
         show::seconds(others),
-        cause.map_or("nothing", Cause::words)
+        cause.map_or("nothing", Cause::about)
     )
 }
 
@@ -253,7 +253,7 @@ fn not_trim(why: &Why, victim: &Victim) -> String {
     let mut text = format!(
         "Not TRIM: {} waited for {}, {} of {}{}.",
         who(why, victim),
-        cause.words(),
+        cause.about(),
         show::seconds(seconds),
         show::seconds(victim.seconds),
         call.map_or(String::new(), |call| format!(" (in {call})"))
@@ -315,7 +315,7 @@ impl Victim {
 
     /// The cause among some that took most.
     pub(super) fn longest_cause(&self, of: impl Fn(Cause) -> bool) -> Option<Cause> {
-        let all = Cause::ALL.into_iter().filter(|cause| of(*cause));
+        let all = Cause::ALL.iter().copied().filter(|cause| of(*cause));
         let sums = all.map(|cause| (cause, self.seconds_of(cause)));
         let most = sums.max_by(|a, b| a.1.total_cmp(&b.1))?;
         (most.1 > 0.0).then_some(most.0)

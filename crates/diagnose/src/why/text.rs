@@ -2,7 +2,7 @@
 
 use record::units as show;
 
-use super::report::{Cause, Second, SenderWork, Victim, Wait, Why};
+use super::report::{Second, SenderWork, Victim, Wait, Why};
 use crate::{Look, wrapped};
 
 /// Rows of a table of waits, of senders and of other victims.
@@ -62,7 +62,7 @@ fn waits(victim: &Victim) -> String {
             "  {:>8}  {:>5}  {:<27} {:<14} {}\n",
             show::seconds(wait.seconds),
             show::percent(share),
-            wait.cause.words(),
+            wait.cause.about(),
             wait.call.unwrap_or("-"),
             place(wait)
         );
@@ -212,7 +212,7 @@ fn others(why: &Why) -> String {
             one.pid,
             show::seconds(one.blocked_s),
             show::seconds(one.discards_s),
-            most.map_or("-", |wait| Cause::words(wait.cause)),
+            most.map_or("-", |wait| wait.cause.about()),
         );
     }
     text

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use bench::Survey;
 use bench::plan::{
-    ActorSpec, Deletion, LoopKind, Method, Place, Plan, Program, TaskSpec, Timing, Unlink, Work,
-    task,
+    ActorSpec, Deletion, LoopKind, Method, Place, Plan, Program, TaskSpec, Unlink, Work, task,
 };
+use bench::scenario::Phases;
 use linux::space::Space;
 use record::Target;
 use record::units::{MIB, percent_exact};
@@ -64,19 +64,14 @@ impl Setup {
                 size_bytes: LOG,
                 ..TaskSpec::of(&task::OVERWRITE_FSYNC)
             }),
-            arrival: LoopKind::Open {
-                rate_per_s: FSYNCS_PER_S,
-                poisson: false,
-                depth: 1,
-            },
+            arrival: LoopKind::evenly(FSYNCS_PER_S),
             seed: 0,
         };
-        let timing = Timing {
-            interval: Duration::from_millis(100),
-            settle_limit: Duration::from_secs(4),
-            baseline: Duration::from_secs(2),
-            recovery: Duration::from_millis(500),
-            drain_limit: Duration::from_secs(60),
+        let phases = Phases {
+            settle: Some(Duration::from_secs(4)),
+            baseline: Some(Duration::from_secs(2)),
+            recovery: Some(Duration::from_millis(500)),
+            ..Phases::default()
         };
         Plan {
             actors: vec![ActorSpec::reader(direct, readers), log],
@@ -87,7 +82,7 @@ impl Setup {
                 extent_bytes: None,
                 commit: true,
             }),
-            ..Plan::plain(place.clone(), direct, FOREGROUND, timing)
+            ..Plan::plain(place.clone(), direct, FOREGROUND, phases)
         }
     }
 

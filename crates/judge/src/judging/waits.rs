@@ -99,7 +99,7 @@ fn clause(actor: &ActorWaits, phase: &PhaseWaits) -> String {
     let most = phase.waits.iter().find(|wait| others(wait.cause));
     if let Some(most) = most.filter(|most| counts(phase, |cause| cause == most.cause)) {
         let waited = seconds(phase.sum_s(|cause| cause == most.cause));
-        let (what, call) = (most.cause.words(), call(phase, most.cause));
+        let (what, call) = (most.cause.about(), call(phase, most.cause));
         parts.push(format!("{waited} for {what}{call}"));
     }
     let threads = match phase.threads {

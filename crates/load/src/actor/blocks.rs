@@ -47,9 +47,9 @@ impl Op {
     }
 }
 
-record::words! {
+record::kinds! {
     /// The engine of reads and writes, asked for or in use.
-    pub enum Engine {
+    pub enum Engine["engine"] {
         /// io_uring, or libaio, or sync, the first that is allowed (reported)
         Auto = "auto",
         /// io_uring
@@ -133,6 +133,17 @@ pub struct Blocks {
 const MAX_BLOCK: u32 = 16 << 20;
 const MAX_MEMORY: u64 = 1 << 30;
 
+/// Whether so many blocks in flight take no more memory than is allowed.
+pub(crate) fn check_block(block: u32, depth: u32) -> Result<(), String> {
+    if !(1..=MAX_BLOCK).contains(&block) {
+        return Err(format!("block size {block} isn't in 1 byte to 16 MiB"));
+    }
+    if u64::from(block) * u64::from(depth) > MAX_MEMORY {
+        return Err("depth × block size is above 1 GiB: choose less of either".into());
+    }
+    Ok(())
+}
+
 impl Blocks {
     /// Random reads of 4 KiB past the page cache, with the best engine.
     pub const READS: Blocks = Blocks {
@@ -151,7 +162,9 @@ impl Blocks {
     pub(super) fn check(&self, depth: u32) -> Result<(), String> {
         if !(1..=depth).contains(&self.batch) {
             let batch = self.batch;
-            return Err(format!("batch {batch} isn't in 1 to the depth, {depth}"));
+            return Err(format!(
+                "batch {batch} isn't in 1 to its depth, {depth}: raise the depth or lower the batch"
+            ));
         }
         if self.op == Op::Nop {
             return match self.engine {
@@ -180,16 +193,11 @@ impl Blocks {
             return Err("polling the device needs direct I/O".into());
         }
         let block = self.block_bytes;
-        if !(1..=MAX_BLOCK).contains(&block) {
-            return Err(format!("block size {block} isn't in 1 byte to 16 MiB"));
-        }
+        check_block(block, depth)?;
         if self.direct && !block.is_multiple_of(512) {
             return Err(format!(
                 "block size {block} isn't a multiple of 512, as direct I/O needs it"
             ));
-        }
-        if u64::from(block) * u64::from(depth) > MAX_MEMORY {
-            return Err("depth × block size is above 1 GiB: choose less of either".into());
         }
         match self.op {
             Op::Mixed { read_percent: 0 } => {

@@ -7,9 +7,10 @@ use super::libaio::Libaio;
 use super::queue::{self, Queue};
 use super::shared::Shared;
 use super::spec::ActorSpec;
-use super::uring::{IOPOLL, SQPOLL, Uring};
+use super::uring::Uring;
 use super::{mmap, sync};
 use crate::error::LoadError;
+use crate::ring::{IOPOLL, SQPOLL};
 
 impl Blocks {
     /// The engine that would run now, and what to say where it isn't the best one. It makes a queue

@@ -9,14 +9,13 @@ use std::io;
 use std::sync::Arc;
 
 use super::blocks::{Blocks, Engine};
-use super::lanes;
-use super::shared::{Failures, Shared};
+use super::lanes::{self, Stopwatch};
+use super::shared::Shared;
 use super::spec::ActorSpec;
-use crate::clock::Nanos;
 use crate::error::LoadError;
 use crate::mapped::{Mapped, faults_of_this_thread, page_bytes};
-use crate::meter::IoFailure;
-use crate::pattern::{Pattern, scramble};
+use crate::pattern::{Pattern, Stamp, scramble};
+use crate::task::Task;
 
 /// Blocks that a thread overwrites between two calls of `msync`: the batch of the writeback job of
 /// 2008 (`iodepth_batch=32`).
@@ -36,66 +35,51 @@ pub(super) fn start(
         return Err(spec.wrong(what));
     }
     let mapped = Mapped::new(region.file.clone(), region.start, region.len);
-    let mapped = Arc::new(mapped.map_err(|source| LoadError::System {
-        what: "map the file that the engine mmap writes",
-        source,
-    })?);
+    let what = "map the file that the engine mmap writes";
+    let mapped = Arc::new(mapped.map_err(LoadError::system(what))?);
     let sync_every = match blocks.engine {
         Engine::MmapSync => Some(SYNC_EVERY),
         _ => None,
     };
     let worker = |lane: u32| {
         let seed = scramble(spec.seed).wrapping_add(u64::from(lane));
-        let pattern = blocks
-            .offsets(seed)
-            .ok_or_else(|| spec.wrong("no block fits the region"))?;
+        let pattern = spec.offsets(blocks, seed)?;
         let mut data = vec![0; blocks.bytes_per_op() as usize];
         fastrand::Rng::with_seed(seed).fill(&mut data);
         let share = f64::from(lane) / f64::from(spec.arrival.depth());
         Ok(Worker {
-            shared: shared.clone(),
-            lane: lane as usize,
             mapped: mapped.clone(),
             begin: region.start,
             data,
             pattern: pattern.starting_at(share),
-            stamp: seed,
+            stamp: Stamp::new(seed),
             sync_every,
             unsynced: 0,
-            failures: Failures::default(),
         })
     };
     let workers = (0..spec.arrival.depth()).map(worker);
-    lanes::start(
-        spec,
-        shared,
-        workers.collect::<Result<Vec<_>, LoadError>>()?,
-    )?;
+    let workers = workers.collect::<Result<Vec<_>, LoadError>>()?;
+    lanes::start(spec, shared, workers)?;
     Ok(Vec::new())
 }
 
 struct Worker {
-    shared: Arc<Shared>,
-    lane: usize,
     mapped: Arc<Mapped>,
     /// Where the mapping begins in the file, in bytes.
     begin: u64,
     data: Vec<u8>,
     pattern: Pattern,
     /// Written into each page, so that no two written are alike.
-    stamp: u64,
+    stamp: Stamp,
     sync_every: Option<u32>,
     unsynced: u32,
-    failures: Failures,
 }
 
 impl Worker {
     /// Overwrites the next block.
     fn overwrite(&mut self) -> io::Result<()> {
         for page in self.data.chunks_mut(page_bytes()) {
-            self.stamp = self.stamp.wrapping_add(0x9E37_79B9_7F4A_7C15);
-            let len = page.len().min(8);
-            page[..len].copy_from_slice(&self.stamp.to_ne_bytes()[..len]);
+            self.stamp.put(page);
         }
         // The mapping holds the region whole, so the difference fits.
         let at = (self.pattern.next_offset() - self.begin) as usize;
@@ -114,28 +98,8 @@ impl Worker {
     }
 }
 
-impl lanes::Worker for Worker {
-    fn operate(&mut self, intended: Option<Nanos>) {
-        let shared = self.shared.clone();
-        let meter = &shared.meters[0];
-        let lane = &meter.lanes()[self.lane];
-        let issued = shared.clock.now();
-        let intended = intended.unwrap_or(issued);
-        lane.slots[0].begin(intended, issued);
-        let outcome = self.overwrite();
-        let now = shared.clock.now();
-        lane.slots[0].end();
-        if let Err(error) = outcome {
-            self.failures.bad();
-            let errno = error.raw_os_error().unwrap_or(libc::EIO);
-            meter.fail(lane, IoFailure::Os(errno), now);
-            return;
-        }
-        self.failures.good();
-        meter.succeed(lane, intended, issued, now);
-    }
-
-    fn failures(&self) -> &Failures {
-        &self.failures
+impl Task for Worker {
+    fn operate(&mut self, watch: &mut Stopwatch<'_>) -> io::Result<()> {
+        watch.time(0, || self.overwrite())
     }
 }

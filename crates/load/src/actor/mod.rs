@@ -24,10 +24,11 @@ mod sync;
 mod tasks;
 mod uring;
 
+pub(crate) use blocks::check_block;
 pub use blocks::{Blocks, Engine, Op, Region};
+pub(crate) use lanes::Stopwatch;
 pub use series::Series;
 pub use spec::{ActorSpec, Work};
-pub(crate) use tasks::Stopwatch;
 
 use record::LoopKind;
 use series::Part;

@@ -19,7 +19,7 @@ use super::spec::ActorSpec;
 use crate::clock::Nanos;
 use crate::error::LoadError;
 use crate::meter::{IoFailure, Lane};
-use crate::pattern::{Pattern, scramble};
+use crate::pattern::{Pattern, Stamp, scramble};
 use crate::ring::Area;
 use crate::schedule::Schedule;
 
@@ -91,15 +91,10 @@ pub(super) fn start<Q: Queue>(
             _ => run::<Q, 2>(&spec, &blocks, &shared, &tell),
         }
     });
-    spawned.map_err(|source| LoadError::System {
-        what: "start a thread",
-        source,
-    })?;
+    spawned.map_err(LoadError::system("start a thread"))?;
     told.recv().unwrap_or_else(|_| {
-        Err(LoadError::System {
-            what: "start the engine",
-            source: io::Error::other("its thread ended at once"),
-        })
+        let ended = io::Error::other("its thread ended at once");
+        Err(LoadError::system("start the engine")(ended))
     })
 }
 
@@ -136,7 +131,7 @@ struct Worker<'a, Q, const SERIES: usize> {
     free: Vec<u32>,
     depth: usize,
     /// Written into each block, so that no two written are alike.
-    stamp: u64,
+    stamp: Stamp,
     failures: Failures,
     _file: Option<Arc<File>>,
 }
@@ -157,11 +152,8 @@ impl<'a, Q: Queue, const SERIES: usize> Worker<'a, Q, SERIES> {
         let file = blocks.target.as_ref().map(|region| region.file.clone());
         let mut area = None;
         if let (Some(file), true) = (&file, blocks.op != Op::Nop) {
-            let memory =
-                Area::new(depth as usize * block as usize).map_err(|source| LoadError::System {
-                    what: "get memory for the I/O buffers",
-                    source,
-                })?;
+            let memory = Area::new(depth as usize * block as usize)
+                .map_err(LoadError::system("get memory for the I/O buffers"))?;
             if blocks.op.writes() {
                 // SAFETY: nothing is in flight yet.
                 let bytes = unsafe { memory.bytes_mut(0, memory.len()) };
@@ -171,9 +163,7 @@ impl<'a, Q: Queue, const SERIES: usize> Worker<'a, Q, SERIES> {
             notes.extend(note.map(|note| format!("{}: {note}", spec.name)));
             area = Some(memory);
         }
-        let pattern = blocks
-            .offsets(spec.seed)
-            .ok_or_else(|| spec.wrong("no block fits the region"))?;
+        let pattern = spec.offsets(blocks, spec.seed)?;
         let worker = Worker {
             shared,
             lanes: std::array::from_fn(|series| &shared.meters[series].lanes()[0]),
@@ -184,7 +174,7 @@ impl<'a, Q: Queue, const SERIES: usize> Worker<'a, Q, SERIES> {
             mix: Mix::new(blocks, spec.seed),
             free: (0..depth).rev().collect(),
             depth: depth as usize,
-            stamp: scramble(spec.seed),
+            stamp: Stamp::new(scramble(spec.seed)),
             failures: Failures::default(),
             _file: file,
         };
@@ -276,8 +266,9 @@ impl<'a, Q: Queue, const SERIES: usize> Worker<'a, Q, SERIES> {
         let direction = self.mix.draw();
         let start = slot as usize * self.block as usize;
         if direction == Direction::Write {
-            self.stamp = self.stamp.wrapping_add(0x9E37_79B9_7F4A_7C15);
-            stamp(area, start, self.block, self.stamp);
+            // SAFETY: the slot is free, so nothing else touches its memory.
+            self.stamp
+                .put(unsafe { area.bytes_mut(start, self.block as usize) });
         }
         let io = Io::Block {
             direction,
@@ -374,14 +365,6 @@ impl<Q, const SERIES: usize> Drop for Worker<'_, Q, SERIES> {
             std::mem::forget(self.area.take());
         }
     }
-}
-
-#[inline]
-fn stamp(area: &Area, start: usize, block: u32, stamp: u64) {
-    let len = (block as usize).min(8);
-    // SAFETY: the slot is free, so nothing else touches its memory.
-    let bytes = unsafe { area.bytes_mut(start, len) };
-    bytes.copy_from_slice(&stamp.to_ne_bytes()[..len]);
 }
 
 #[cold]

@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::blocks::{Blocks, Engine, Op};
 use crate::error::LoadError;
+use crate::pattern::Pattern;
 use crate::task::TaskSpec;
 
 /// The work of an actor, over and over.
@@ -107,6 +108,12 @@ impl ActorSpec {
             // Its own start finds out.
             Work::Task(_) => Ok(()),
         }
+    }
+
+    /// The order of the blocks.
+    pub(super) fn offsets(&self, blocks: &Blocks, seed: u64) -> Result<Pattern, LoadError> {
+        let pattern = blocks.offsets(seed);
+        pattern.ok_or_else(|| self.wrong("no block fits the region"))
     }
 
     pub(super) fn wrong(&self, what: impl Into<String>) -> LoadError {

@@ -7,29 +7,19 @@ use std::time::Duration;
 use super::mix::Direction;
 use super::queue::{Io, Queue};
 use crate::error::LoadError;
-use crate::ring::{Area, Polling, Ring, Sqe};
+use crate::ring::{Area, INTERRUPT, Ring, Sqe};
 
-/// Ways of [`Uring`]: interrupts, polling the device, a kernel thread that polls for submissions.
-pub(super) const INTERRUPT: u8 = 0;
-pub(super) const IOPOLL: u8 = 1;
-pub(super) const SQPOLL: u8 = 2;
-
-/// A ring, and how its entries name file and memory. `WAY` is one of the constants above.
-pub(super) struct Uring<const WAY: u8 = INTERRUPT> {
+/// A ring, and how its entries name file and memory. `WAY` is a flag of [`crate::ring`].
+pub(super) struct Uring<const WAY: u32 = INTERRUPT> {
     ring: Ring,
     file: RawFd,
     fixed_file: bool,
     fixed_buffer: bool,
 }
 
-impl<const WAY: u8> Queue for Uring<WAY> {
+impl<const WAY: u32> Queue for Uring<WAY> {
     fn new(depth: u32) -> Result<Uring<WAY>, LoadError> {
-        let polling = match WAY {
-            IOPOLL => Polling::Device,
-            SQPOLL => Polling::Submissions,
-            _ => Polling::None,
-        };
-        let ring = Ring::polling(depth, polling).map_err(|error| LoadError::NoIoUring {
+        let ring = Ring::polling(depth, WAY).map_err(|error| LoadError::NoIoUring {
             reason: why_forbidden(&error),
         })?;
         Ok(Uring {

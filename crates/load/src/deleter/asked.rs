@@ -3,22 +3,22 @@
 use std::time::Duration;
 
 use record::section;
+use record::units::kinds::any_of;
 use record::units::values as v;
-use record::units::words::any_of;
 
-use super::spec::{HOWS, How, Method};
+use super::spec::{How, Method};
 use super::{End, command, discard, event, unlink};
 
 section! {
     /// The files to delete, and the method.
-    pub struct AskedDeletion["deletion", |deletion| deletion.way().name, AskedDeletion::need] {
+    pub struct AskedDeletion["deletion", AskedDeletion::kind, AskedDeletion::need] {
         /// How.
-        "how" how: &'static How = How::parse, shown "unlink";
+        "how" how: &'static How = How::parse, shown "unlink", words How::words;
         /// An outside program that deletes; {} stands for each file, and without it all files come
         /// after the arguments.
         "command" command: String = v::text, shown "none";
         /// Bytes over all files; lsm, spill: most that is there at once.
-        "size" size_bytes: u64 = v::size, shown "what is safe, at most 32G; lsm, spill: at most 4G";
+        "size" size_bytes: u64 = v::size, most "32G; lsm, spill: 4G";
         /// Number of files.
         "files" files: u32 = v::files, default "1; purge: 32";
         /// Size of the files' extents: fragments them on purpose.
@@ -34,7 +34,7 @@ section! {
         /// Force no commit after the deletion: then the file system decides when discards come.
         "no-sync" no_sync: bool = v::truth, default "false";
         /// The end of the file that is freed first.
-        "from" from: End = End::parse, default "head";
+        "from" from: End = str::parse, default "head", words End::words;
         /// Files unlinked at once.
         "at-once" at_once: u32 = v::files, default "4";
         /// Time from one removal to the next.
@@ -73,7 +73,13 @@ impl AskedDeletion {
     pub fn method(&self, on_device: bool, size_bytes: u64) -> Result<Option<Method>, String> {
         match self.way() {
             none if none.is_none() => Ok(None),
-            _ if on_device => (discard::HOW.of)(self, size_bytes).map(Some),
+            _ if on_device => {
+                let asked = AskedDeletion {
+                    how: Some(&discard::HOW),
+                    ..self.clone()
+                };
+                (discard::HOW.of)(&asked, size_bytes).map(Some)
+            }
             way => (way.of)(self, size_bytes).map(Some),
         }
     }
@@ -86,19 +92,25 @@ impl AskedDeletion {
         }
     }
 
+    /// The kind of which its defaults are.
+    fn kind(&self) -> &'static str {
+        match self.way().name {
+            "discard" => "device",
+            name => name,
+        }
+    }
+
     /// The need of a key that only some ways have, if the deletion's is another one.
     fn need(&self, key: &str) -> Option<String> {
         let way = self.way();
-        if way.keys.contains(&key) || ["how", "command"].contains(&key) {
-            return None;
-        }
         Some(match key {
+            "how" if self.command.is_some() => "no command: the program is how".to_owned(),
+            "how" | "command" => return None,
+            _ if way.takes(key) => return None,
             _ if way.is_none() => "a deletion".to_owned(),
             "size" => "a deletion of the test's own files".to_owned(),
             _ => {
-                let ways = HOWS
-                    .iter()
-                    .filter(|how| how.is_word && how.keys.contains(&key));
+                let ways = How::all_words().filter(|how| how.takes(key));
                 let names: Vec<&str> = ways.map(|how| how.name).collect();
                 format!("how = {} (--delete)", any_of(&names))
             }

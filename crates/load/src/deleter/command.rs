@@ -3,27 +3,26 @@
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::ExitStatus;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Signal, kill_process_group};
 use serde::Serialize;
 
-use super::progress::{Call, Progress};
+use super::progress::Progress;
 use super::spec::{Files, How, Way};
-use super::victim::{STAT_BLOCK, Victim, total_bytes};
+use super::victim::{STAT_BLOCK, Victim};
 use super::{CommandOutcome, refuse, spawn_beside};
-use crate::child::{Group, Tail, end_with_us, listen, lock, wait};
+use crate::child::{self, Group, Tail, lock};
 use crate::clock::Clock;
 use crate::error::LoadError;
 
 pub(super) static HOW: How = How {
     name: "command",
     about: "have an outside program delete the files",
-    keys: &["size", "files", "extent-size", "no-sync"],
     of: |asked, _| {
         let command = asked.command.as_deref().unwrap_or_default();
         let argv = program("--delete", command, "rm {}")?;
@@ -68,7 +67,7 @@ impl Way for Program {
     fn start(self, files: Files, clock: Clock) -> Result<Arc<Progress>, LoadError> {
         let victims = files.victims()?;
         let runs = expand(&self.argv, &victims);
-        let progress = Progress::new(clock, 2, total_bytes(&victims), victims.len() as u64);
+        let progress = Progress::of(clock, 2, &victims);
         let mut files = LeftFiles::new(victims);
         start_watched(runs, progress, move |progress| files.look(progress))
     }
@@ -101,12 +100,16 @@ pub(super) fn start_watched(
             if progress.stopping() {
                 break;
             }
-            let ended = run(&argv, &group, &tail, call, |pid| {
-                progress.workers().add_program(pid);
+            let program = child::Program { argv, dir: None };
+            let ended = call.make(0, || {
+                let child = program.spawn(group.clone(), tail.clone())?;
+                progress.workers().add_program(child.pid());
                 if let Some(tell) = tell.take() {
                     let _ = tell.send(Ok(()));
                 }
+                child.wait()
             });
+            let argv = program.argv;
             match (ended, tell.take()) {
                 (Ok(status), _) => note(&mut outcome, status, progress, &argv),
                 (Err(error), Some(tell)) => {
@@ -160,39 +163,6 @@ fn expand(argv: &[String], victims: &[Victim]) -> Vec<Vec<OsString>> {
         .iter()
         .map(|victim| victim.path.as_os_str().to_owned());
     vec![argv.iter().map(Into::into).chain(paths).collect()]
-}
-
-/// Runs it to its end. `started` is called with its process once it lives.
-fn run(
-    argv: &[OsString],
-    group: &Group,
-    tail: &Arc<Mutex<Tail>>,
-    call: Call<'_>,
-    started: impl FnOnce(u32),
-) -> io::Result<ExitStatus> {
-    let (said, output) = io::pipe()?;
-    let mut command = Command::new(&argv[0]);
-    command
-        .args(&argv[1..])
-        .stdin(Stdio::null())
-        .stdout(output.try_clone()?)
-        .stderr(output)
-        .process_group(0);
-    end_with_us(&mut command);
-    call.make(0, || {
-        let mut child = command.spawn()?;
-        started(child.id());
-        // Our copies of the pipe's writing end go with it.
-        drop(command);
-        let pid = Pid::from_child(&child);
-        *lock(group) = Some(pid);
-        let listener = listen(said, tail.clone());
-        let status = wait(&mut child, pid, group);
-        if let Some(listener) = listener {
-            listener.end();
-        }
-        status
-    })
 }
 
 fn note(outcome: &mut CommandOutcome, status: ExitStatus, progress: &Progress, argv: &[OsString]) {

@@ -5,10 +5,8 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
-use record::units::settings::{Section, default_of};
 use serde::Serialize;
 
-use super::asked::AskedDeletion;
 use super::progress::Progress;
 use super::spec::{Files, How, Way, at_least_one};
 use super::{refuse, spawn};
@@ -18,13 +16,9 @@ use crate::error::LoadError;
 pub(super) static HOW: How = How {
     name: "discard",
     about: "discard a raw device in steps, as blkdiscard and mkfs do",
-    keys: &["size", "chunk"],
+    keys: &["chunk"],
     of: |asked, _| {
-        let default = AskedDeletion::KEYS.iter().find(|key| key.name == "chunk");
-        let default = default.and_then(|key| key.default).unwrap_or_default();
-        let step_bytes =
-            record::units::parse_size(default_of(default, "device")).unwrap_or(record::units::GIB);
-        let step_bytes = asked.chunk_bytes.unwrap_or(step_bytes);
+        let step_bytes = asked.chunk_bytes();
         Ok(Discard { step_bytes }.into())
     },
     discards: true,
@@ -66,7 +60,7 @@ impl Way for Discard {
             .device
             .ok_or_else(|| refuse("there is no device to discard"))?;
         let progress = Progress::new(clock, 1, len, 0);
-        spawn(&progress, move |progress, call| {
+        spawn(progress, move |progress, call| {
             let mut done = 0;
             while done < len && !progress.stopping() {
                 let bytes = self.step_bytes.min(len - done);
@@ -78,8 +72,7 @@ impl Way for Discard {
                 }
                 done += bytes;
             }
-        })?;
-        Ok(progress)
+        })
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::progress::{Call, Progress};
 use super::spawn;
-use super::victim::{Failed, Victim, total_bytes};
+use super::victim::{Failed, Victim};
 use crate::clock::Clock;
 use crate::error::LoadError;
 
@@ -48,10 +48,10 @@ pub(super) fn start(
     victims: Vec<Victim>,
     sleep: Duration,
     clock: Clock,
-    empty: impl Fn(&mut Emptied<'_>) -> Result<(), Failed> + Send + 'static,
+    empty: impl Fn(&mut Emptied<'_>) -> Result<(), Failed> + Send + Sync + 'static,
 ) -> Result<Arc<Progress>, LoadError> {
-    let progress = Progress::new(clock, 1, total_bytes(&victims), victims.len() as u64);
-    spawn(&progress, move |progress, call| {
+    let progress = Progress::of(clock, 1, &victims);
+    spawn(progress, move |progress, call| {
         for victim in &victims {
             if progress.stopping() {
                 return;
@@ -60,8 +60,7 @@ pub(super) fn start(
                 progress.fail(&victim.path, what, &error);
             }
         }
-    })?;
-    Ok(progress)
+    })
 }
 
 fn delete(

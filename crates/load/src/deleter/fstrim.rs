@@ -21,7 +21,6 @@ use crate::error::LoadError;
 pub(super) static HOW: How = How {
     name: "fstrim",
     about: "delete before the run, and trim the whole file system in it (root only)",
-    keys: &["size", "files", "extent-size"],
     of: |_, _| Ok(Fstrim.into()),
     discards: true,
     ..How::FILES
@@ -50,13 +49,9 @@ struct FstrimRange {
 impl Way for Fstrim {
     fn start(self, files: Files, clock: Clock) -> Result<Arc<Progress>, LoadError> {
         let dir = files.dir;
-        let opened = File::open(&dir).map_err(|source| LoadError::File {
-            path: dir.clone(),
-            what: "open it",
-            source,
-        })?;
+        let opened = File::open(&dir).map_err(LoadError::file(&dir, "open it"))?;
         let progress = Progress::new(clock, 1, 0, 0);
-        spawn(&progress, move |progress, call| {
+        spawn(progress, move |progress, call| {
             if progress.stopping() {
                 return;
             }
@@ -64,8 +59,7 @@ impl Way for Fstrim {
                 Ok(bytes) => progress.add_freed(bytes),
                 Err(error) => progress.fail(&dir, "trim its file system", &explained(error)),
             }
-        })?;
-        Ok(progress)
+        })
     }
 }
 

@@ -87,6 +87,20 @@ pub struct CommandOutcome {
     pub tail: String,
 }
 
+impl CommandOutcome {
+    /// How it failed, with the last that it printed; `None` if it succeeded.
+    pub fn failure(&self) -> Option<String> {
+        if self.code == Some(0) {
+            return None;
+        }
+        let how = crate::child::ended(self.code, self.signal);
+        Some(match self.tail.trim() {
+            "" => how,
+            tail => format!("{how} with: {tail}"),
+        })
+    }
+}
+
 /// A deletion under way, in threads of its own. Dropping it stops it without waiting.
 #[derive(Debug)]
 pub struct Deletion {
@@ -152,41 +166,45 @@ fn refuse(what: impl Into<String>) -> LoadError {
     }
 }
 
-/// Starts one of the deleter's threads, which counts as running until it ends.
+/// Starts the threads that delete, one for each slot of the progress. It is over when they are.
 fn spawn(
-    progress: &Arc<Progress>,
-    work: impl FnOnce(&Progress, Call<'_>) + Send + 'static,
-) -> Result<(), LoadError> {
-    spawn_as(progress, true, work)
+    progress: Arc<Progress>,
+    work: impl Fn(&Progress, Call<'_>) + Send + Sync + 'static,
+) -> Result<Arc<Progress>, LoadError> {
+    // Held until all are started, so that the first doesn't end the deletion alone.
+    let all_started = progress.hold();
+    let work = Arc::new(work);
+    for _ in 0..progress.slots() {
+        let work = work.clone();
+        let started = spawn_beside(&progress, move |progress, call| {
+            progress.workers().join();
+            work(progress, call);
+        });
+        if let Err(error) = started {
+            // Those that were started have nobody else to tell them.
+            progress.stop();
+            return Err(error);
+        }
+    }
+    // What it has open is closed when the deletion is over.
+    drop(work);
+    drop(all_started);
+    Ok(progress)
 }
 
-/// The same of a thread that deletes nothing itself: it waits for a program, or watches it.
+/// Starts a thread that deletes nothing itself: it waits for a program, or watches it.
 fn spawn_beside(
     progress: &Arc<Progress>,
     work: impl FnOnce(&Progress, Call<'_>) + Send + 'static,
 ) -> Result<(), LoadError> {
-    spawn_as(progress, false, work)
-}
-
-fn spawn_as(
-    progress: &Arc<Progress>,
-    of_workers: bool,
-    work: impl FnOnce(&Progress, Call<'_>) + Send + 'static,
-) -> Result<(), LoadError> {
     let running = progress.enter();
-    let spawned = std::thread::Builder::new()
-        .name("deleter".into())
-        .spawn(move || {
-            let progress = running.progress();
-            if of_workers {
-                progress.workers().join();
-            }
-            work(progress, progress.call(running.slot()));
-        });
-    spawned.map(drop).map_err(|source| LoadError::System {
-        what: "start a thread",
-        source,
-    })
+    let thread = std::thread::Builder::new().name("deleter".into());
+    let spawned = thread.spawn(move || {
+        let progress = running.progress();
+        work(progress, progress.call(running.slot()));
+    });
+    let started = spawned.map(drop);
+    started.map_err(LoadError::system("start a thread"))
 }
 
 #[cfg(test)]

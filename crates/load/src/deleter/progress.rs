@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use record::units::names;
 
+use super::victim::Victim;
 use super::{CommandOutcome, DeletionOutcome, DeletionProgress};
 use crate::clock::{Clock, Nanos};
 use crate::workers::Workers;
@@ -66,6 +67,12 @@ impl Progress {
         })
     }
 
+    /// That of a deletion of these files.
+    pub(super) fn of(clock: Clock, threads: usize, victims: &[Victim]) -> Arc<Progress> {
+        let total_bytes = victims.iter().map(|victim| victim.bytes).sum();
+        Progress::new(clock, threads, total_bytes, victims.len() as u64)
+    }
+
     fn story(&self) -> std::sync::MutexGuard<'_, Story> {
         self.story.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -90,6 +97,11 @@ impl Progress {
     }
 
     /// The threads and programs that delete.
+    /// How many threads may be in a call at once.
+    pub(super) fn slots(&self) -> usize {
+        self.calls.len()
+    }
+
     pub(super) fn workers(&self) -> &Workers {
         &self.workers
     }
@@ -221,10 +233,19 @@ impl Progress {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Call<'a> {
     progress: &'a Progress,
-    slot: usize,
+    /// The number of the thread, from 0.
+    pub(super) slot: usize,
 }
 
 impl Call<'_> {
+    /// Unlinks a file, which frees so many bytes, and counts it or the failure.
+    pub(super) fn unlink(&self, path: &Path, bytes: u64) {
+        match self.make(bytes, || std::fs::remove_file(path)) {
+            Ok(()) => self.progress.file_done(),
+            Err(error) => self.progress.fail(path, "unlink it", &error),
+        }
+    }
+
     /// Makes a call that frees so many bytes, counted as it begins.
     pub(super) fn make<T>(&self, bytes: u64, call: impl FnOnce() -> T) -> T {
         let progress = self.progress;

@@ -20,15 +20,7 @@ use crate::error::LoadError;
 pub(super) static HOW: How = How {
     name: "punch",
     about: "punch holes from the head or the tail in steps, then unlink (a journal that frees its head)",
-    keys: &[
-        "size",
-        "files",
-        "extent-size",
-        "chunk",
-        "sleep",
-        "no-sync",
-        "from",
-    ],
+    keys: &["chunk", "sleep", "from"],
     of: |asked, _| {
         Ok(Punch {
             from: asked.from(),
@@ -40,9 +32,9 @@ pub(super) static HOW: How = How {
     ..How::FILES
 };
 
-record::words! {
+record::kinds! {
     /// One end of a file: a log or a queue forgets its beginning, and a table shrinks at its end.
-    pub enum End {
+    pub enum End["end"] {
         /// from the first byte on
         Head = "head",
         /// from the last byte back

@@ -8,21 +8,13 @@ use serde::Serialize;
 use super::progress::Progress;
 use super::spawn;
 use super::spec::{Files, How, Way, at_least_one, seconds};
-use super::victim::total_bytes;
 use crate::clock::Clock;
 use crate::error::LoadError;
 
 pub(super) static HOW: How = How {
     name: "purge",
     about: "unlink the oldest few at intervals (logs)",
-    keys: &[
-        "size",
-        "files",
-        "extent-size",
-        "no-sync",
-        "at-once",
-        "every",
-    ],
+    keys: &["at-once", "every"],
     of: |asked, _| {
         let (at_once, every) = (asked.at_once(), asked.every());
         Ok(Purge { at_once, every }.into())
@@ -48,18 +40,15 @@ impl Way for Purge {
 
     fn start(self, files: Files, clock: Clock) -> Result<Arc<Progress>, LoadError> {
         let victims = files.victims()?;
-        let progress = Progress::new(clock, 1, total_bytes(&victims), victims.len() as u64);
-        spawn(&progress, move |progress, call| {
+        let progress = Progress::of(clock, 1, &victims);
+        spawn(progress, move |progress, call| {
             for batch in victims.chunks(self.at_once as usize) {
                 let began = Instant::now();
                 for victim in batch {
                     if progress.stopping() {
                         return;
                     }
-                    match call.make(victim.bytes, || std::fs::remove_file(&victim.path)) {
-                        Ok(()) => progress.file_done(),
-                        Err(error) => progress.fail(&victim.path, "unlink it", &error),
-                    }
+                    call.unlink(&victim.path, victim.bytes);
                 }
                 let last = std::ptr::eq(batch.as_ptr_range().end, victims.as_ptr_range().end);
                 if !last {
@@ -67,7 +56,6 @@ impl Way for Purge {
                     progress.pause(self.every.saturating_sub(began.elapsed()));
                 }
             }
-        })?;
-        Ok(progress)
+        })
     }
 }

@@ -8,7 +8,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use record::units::words::{Word, one_of};
+use record::units::UnitError;
+use record::units::kinds::one_of;
 use serde::{Serialize, Serializer};
 
 use super::asked::AskedDeletion;
@@ -26,7 +27,7 @@ pub struct How {
     pub name: &'static str,
     /// Its effect, in one line.
     pub about: &'static str,
-    /// The keys of `[deletion]` that do something with it.
+    /// The keys of `[deletion]` that do something with it, beside those of the files.
     pub keys: &'static [&'static str],
     /// The method with all its figures; the second argument is the bytes to delete.
     ///
@@ -63,19 +64,25 @@ impl How {
     };
 
     /// Those that the key `how` takes.
-    pub fn words() -> Vec<Word<&'static How>> {
-        let words = HOWS.iter().filter(|how| how.is_word);
-        let word = |how: &&'static How| Word {
-            name: how.name,
-            about: how.about,
-            value: *how,
-        };
-        words.map(word).collect()
+    pub(super) fn all_words() -> impl Iterator<Item = &'static How> + Clone {
+        HOWS.iter().copied().filter(|how| how.is_word)
+    }
+
+    /// Their names, each with what it does.
+    pub(super) fn words() -> Vec<(&'static str, &'static str)> {
+        How::all_words().map(|how| (how.name, how.about)).collect()
     }
 
     /// The way of a name.
-    pub(super) fn parse(text: &str) -> Result<&'static How, String> {
-        one_of(text, &How::words())
+    pub(super) fn parse(text: &str) -> Result<&'static How, UnitError> {
+        let words = How::all_words().map(|how| (how.name, how));
+        one_of("way to delete", text, words)
+    }
+
+    /// Whether a key of `[deletion]` does something with it.
+    pub(super) fn takes(&self, key: &str) -> bool {
+        let of_files = ["size", "files", "extent-size", "no-sync"];
+        self.keys.contains(&key) || self.has_files && of_files.contains(&key)
     }
 
     /// Whether it is to delete nothing.
@@ -94,6 +101,7 @@ impl PartialEq for How {
 pub(super) static NONE: How = How {
     name: "none",
     about: "delete nothing: only measure the foreground",
+    has_files: false,
     ..How::FILES
 };
 

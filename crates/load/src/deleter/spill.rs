@@ -73,26 +73,15 @@ impl Way for Spill {
 
     fn start(self, files: Files, clock: Clock) -> Result<Arc<Progress>, LoadError> {
         let progress = Progress::new(clock, self.parallel as usize, 0, 0);
-        // Held until all are started, so that the first doesn't end the deletion alone.
-        let _all_started = progress.hold();
-        for lane in 0..self.parallel {
-            let (way, files) = (self.clone(), files.clone());
-            let started = spawn(&progress, move |progress, call| {
-                let seed = files.seed.wrapping_add(u64::from(lane));
-                let shop = Workshop::new(progress, call, way.run_for, seed);
-                spill(&way, &files, lane, shop);
-            });
-            if let Err(error) = started {
-                // Those that were started have nobody else to tell them.
-                progress.stop();
-                return Err(error);
-            }
-        }
-        Ok(progress)
+        spawn(progress, move |progress, call| {
+            let seed = files.seed.wrapping_add(call.slot as u64);
+            let shop = Workshop::new(progress, call, self.run_for, seed);
+            spill(&self, &files, call.slot, shop);
+        })
     }
 }
 
-fn spill(way: &Spill, files: &Files, lane: u32, mut shop: Workshop<'_>) {
+fn spill(way: &Spill, files: &Files, lane: usize, mut shop: Workshop<'_>) {
     let mut number = 0u64;
     while shop.is_open() {
         let path = files.folder.join(format!("spill-{lane}-{number}"));

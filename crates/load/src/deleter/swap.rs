@@ -16,14 +16,13 @@ use serde::Serialize;
 use super::progress::{Call, Progress};
 use super::spawn;
 use super::spec::{Files, How, Way};
-use super::victim::{Failed, Victim, total_bytes};
+use super::victim::{Failed, Victim};
 use crate::clock::Clock;
 use crate::error::LoadError;
 
 pub(super) static HOW: How = How {
     name: "swap",
     about: "rename a replacement over each, then unlink the old one (an online schema change)",
-    keys: &["size", "files", "extent-size", "no-sync"],
     of: |_, _| Ok(Swap.into()),
     has_folder: true,
     ..How::FILES
@@ -45,8 +44,8 @@ impl Way for Swap {
         // Only to know that they are there: nothing of them is freed.
         let replacements = Victim::look_at_all(std::mem::take(&mut files.replacements))?;
         let tables = files.victims()?;
-        let progress = Progress::new(clock, 1, total_bytes(&tables), tables.len() as u64);
-        spawn(&progress, move |progress, call| {
+        let progress = Progress::of(clock, 1, &tables);
+        spawn(progress, move |progress, call| {
             for (table, replacement) in tables.iter().zip(&replacements) {
                 if progress.stopping() {
                     return;
@@ -56,8 +55,7 @@ impl Way for Swap {
                     Err((what, error)) => progress.fail(&table.path, what, &error),
                 }
             }
-        })?;
-        Ok(progress)
+        })
     }
 }
 

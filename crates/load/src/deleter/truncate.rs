@@ -15,15 +15,7 @@ use crate::error::LoadError;
 pub(super) static HOW: How = How {
     name: "truncate",
     about: "truncate them from the tail in steps, then unlink (what slowrm does)",
-    keys: &[
-        "size",
-        "files",
-        "extent-size",
-        "chunk",
-        "sleep",
-        "fsync",
-        "no-sync",
-    ],
+    keys: &["chunk", "sleep", "fsync"],
     of: |asked, _| {
         Ok(Truncate {
             chunk_bytes: asked.chunk_bytes(),

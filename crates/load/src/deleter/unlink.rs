@@ -8,14 +8,13 @@ use serde::Serialize;
 use super::progress::Progress;
 use super::spawn;
 use super::spec::{Files, How, Way, at_least_one};
-use super::victim::total_bytes;
 use crate::clock::Clock;
 use crate::error::LoadError;
 
 pub(super) static HOW: How = How {
     name: "unlink",
     about: "unlink the files",
-    keys: &["size", "files", "extent-size", "parallel", "no-sync"],
+    keys: &["parallel"],
     of: |asked, _| {
         let parallel = asked.parallel();
         Ok(Unlink { parallel }.into())
@@ -39,31 +38,15 @@ impl Way for Unlink {
     fn start(self, files: Files, clock: Clock) -> Result<Arc<Progress>, LoadError> {
         let victims = files.victims()?;
         let threads = (self.parallel as usize).min(victims.len());
-        let total = total_bytes(&victims);
-        let progress = Progress::new(clock, threads, total, victims.len() as u64);
-        let work = Arc::new((victims, AtomicUsize::new(0)));
-        // Held until all are started, so that the first doesn't end the deletion alone.
-        let _all_started = progress.hold();
-        for _ in 0..threads {
-            let work = work.clone();
-            let started = spawn(&progress, move |progress, call| {
-                let (victims, next) = &*work;
-                while !progress.stopping() {
-                    let Some(victim) = victims.get(next.fetch_add(1, Ordering::Relaxed)) else {
-                        return;
-                    };
-                    match call.make(victim.bytes, || std::fs::remove_file(&victim.path)) {
-                        Ok(()) => progress.file_done(),
-                        Err(error) => progress.fail(&victim.path, "unlink it", &error),
-                    }
-                }
-            });
-            if let Err(error) = started {
-                // Those that were started have nobody else to tell them.
-                progress.stop();
-                return Err(error);
+        let progress = Progress::of(clock, threads, &victims);
+        let next = AtomicUsize::new(0);
+        spawn(progress, move |progress, call| {
+            while !progress.stopping() {
+                let Some(victim) = victims.get(next.fetch_add(1, Ordering::Relaxed)) else {
+                    return;
+                };
+                call.unlink(&victim.path, victim.bytes);
             }
-        }
-        Ok(progress)
+        })
     }
 }

@@ -28,11 +28,8 @@ impl Victim {
         // Names seen per inode: its space goes with the last of them.
         let mut names: HashMap<(u64, u64), u64> = HashMap::new();
         let look = |path: PathBuf| {
-            let stat = path.symlink_metadata().map_err(|source| LoadError::File {
-                path: path.clone(),
-                what: "look at it",
-                source,
-            })?;
+            let stat = path.symlink_metadata();
+            let stat = stat.map_err(LoadError::file(&path, "look at it"))?;
             let seen = names.entry((stat.dev(), stat.ino())).or_default();
             *seen += 1;
             let last_name = *seen >= stat.nlink() || stat.is_dir();
@@ -67,8 +64,3 @@ impl Victim {
 
 /// The failed call, as the words after "can't", and its error.
 pub(super) type Failed = (&'static str, std::io::Error);
-
-/// Allocated bytes of all of them.
-pub(super) fn total_bytes(victims: &[Victim]) -> u64 {
-    victims.iter().map(|victim| victim.bytes).sum()
-}

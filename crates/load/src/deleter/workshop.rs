@@ -126,10 +126,7 @@ impl<'a> Workshop<'a> {
 
     /// Unlinks a file, which frees so many bytes.
     pub(super) fn remove(&self, path: &Path, bytes: u64) {
-        match self.call.make(bytes, || std::fs::remove_file(path)) {
-            Ok(()) => self.progress.file_done(),
-            Err(error) => self.progress.fail(path, "unlink it", &error),
-        }
+        self.call.unlink(path, bytes);
     }
 
     /// Counts a failure, and waits before anything else is tried.

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
@@ -43,15 +43,6 @@ pub struct FillSpec {
     pub seed: u64,
 }
 
-/// How far a fill is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct FillProgress {
-    /// Bytes written so far.
-    pub written_bytes: u64,
-    /// Bytes to be written in all.
-    pub total_bytes: u64,
-}
-
 /// The result of a fill.
 #[derive(Debug, Default)]
 pub struct FillReport {
@@ -78,7 +69,6 @@ pub struct Fill {
 #[derive(Debug)]
 struct Shared {
     written_bytes: AtomicU64,
-    total_bytes: u64,
     stop: AtomicBool,
 }
 
@@ -108,29 +98,22 @@ impl Fill {
         }
         let shared = Arc::new(Shared {
             written_bytes: AtomicU64::new(0),
-            total_bytes: spec.len,
             stop: AtomicBool::new(false),
         });
         let ours = shared.clone();
         let thread = std::thread::Builder::new()
             .name("fill".into())
             .spawn(move || make(&spec, &ours))
-            .map_err(|source| LoadError::System {
-                what: "start a thread",
-                source,
-            })?;
+            .map_err(LoadError::system("start a thread"))?;
         Ok(Fill {
             shared,
             thread: Some(thread),
         })
     }
 
-    /// How far it is. Never waits.
-    pub fn progress(&self) -> FillProgress {
-        FillProgress {
-            written_bytes: self.shared.written(),
-            total_bytes: self.shared.total_bytes,
-        }
+    /// Bytes written so far.
+    pub fn written_bytes(&self) -> u64 {
+        self.shared.written()
     }
 
     /// Tells it to stop after what is in flight. Returns at once.
@@ -160,10 +143,10 @@ impl Fill {
         let ended = self.thread.take().map(JoinHandle::join);
         match ended {
             Some(Ok(result)) => result,
-            Some(Err(_)) | None => Err(LoadError::System {
-                what: "fill a file",
-                source: io::Error::other("its thread ended by a panic"),
-            }),
+            Some(Err(_)) | None => {
+                let panicked = io::Error::other("its thread ended by a panic");
+                Err(LoadError::system("fill a file")(panicked))
+            }
         }
     }
 }
@@ -178,7 +161,7 @@ fn make(spec: &FillSpec, shared: &Shared) -> Result<FillReport, LoadError> {
     let mut report = FillReport::default();
     let is_file = {
         let stat = spec.file.metadata();
-        stat.map_err(|error| failed(&spec.path, "look at it", error))?
+        stat.map_err(LoadError::file(&spec.path, "look at it"))?
             .is_file()
     };
     let plain = Layout::plain(spec.len);
@@ -215,11 +198,11 @@ fn make(spec: &FillSpec, shared: &Shared) -> Result<FillReport, LoadError> {
         // Direct writes are whole blocks; the last may reach beyond the end.
         spec.file
             .set_len(layout.file_len())
-            .map_err(|error| failed(&spec.path, "set its length", error))?;
+            .map_err(LoadError::file(&spec.path, "set its length"))?;
     }
     spec.file
         .sync_all()
-        .map_err(|error| failed(&spec.path, "sync it", error))?;
+        .map_err(LoadError::file(&spec.path, "sync it"))?;
     if is_file {
         // Not every file system tells; that is no failure.
         report.extents = extents::count(&spec.file).ok();
@@ -253,15 +236,7 @@ fn preallocate(spec: &FillSpec) -> Result<(), LoadError> {
 fn clear(spec: &FillSpec) -> Result<(), LoadError> {
     spec.file
         .set_len(0)
-        .map_err(|error| failed(&spec.path, "empty it", error))
-}
-
-fn failed(path: &Path, what: &'static str, source: io::Error) -> LoadError {
-    LoadError::File {
-        path: path.to_owned(),
-        what,
-        source,
-    }
+        .map_err(LoadError::file(&spec.path, "empty it"))
 }
 
 fn no_space(spec: &FillSpec, written_bytes: u64) -> LoadError {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::data::incompressible;
 use super::layout::Layout;
-use super::{FillSpec, Shared, failed, no_space};
+use super::{FillSpec, Shared, no_space};
 use crate::error::LoadError;
 use crate::ring::Area;
 
@@ -50,7 +50,7 @@ pub(super) fn all(
     for result in results {
         result.map_err(|error| match error.raw_os_error() {
             Some(libc::ENOSPC) => no_space(spec, shared.written()),
-            _ => failed(&spec.path, "write to it", error),
+            _ => LoadError::file(&spec.path, "write to it")(error),
         })?;
     }
     Ok(notes)

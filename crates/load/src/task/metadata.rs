@@ -22,11 +22,7 @@ pub(super) static METADATA: Kind = Kind {
     series: &["metadata"],
     default_block_bytes: 0,
     default_size_bytes: 0,
-    default_arrival: LoopKind::Open {
-        rate_per_s: 1000.0,
-        poisson: false,
-        depth: 1,
-    },
+    default_arrival: LoopKind::evenly(1000.0),
     start: Metadata::start,
 };
 

@@ -28,6 +28,7 @@ mod save;
 mod sync;
 
 pub(crate) use crate::actor::Stopwatch;
+use crate::actor::check_block;
 pub use overwrite::FSYNC as OVERWRITE_FSYNC;
 
 /// The specification of a task's actor.
@@ -109,11 +110,14 @@ pub(crate) trait Task: Send {
     fn operate(&mut self, watch: &mut Stopwatch<'_>) -> io::Result<()>;
 }
 
+impl Task for Box<dyn Task> {
+    fn operate(&mut self, watch: &mut Stopwatch<'_>) -> io::Result<()> {
+        (**self).operate(watch)
+    }
+}
+
 /// A closed loop with one operation in flight: the usual arrival of a program that waits.
 const ONE_AFTER_THE_OTHER: LoopKind = LoopKind::Closed { depth: 1 };
-
-const MAX_BLOCK: u32 = 16 << 20;
-const MAX_MEMORY: u64 = 1 << 30;
 
 /// Most file systems' own block: what a file takes is a multiple of it.
 const FILE_SYSTEM_BLOCK: u64 = 4096;
@@ -154,12 +158,7 @@ impl TaskSpec {
         if self.kind.default_block_bytes == 0 {
             return Ok(());
         }
-        if !(1..=MAX_BLOCK).contains(&block) {
-            return Err(format!("block size {block} isn't in 1 byte to 16 MiB"));
-        }
-        if u64::from(block) * u64::from(depth) > MAX_MEMORY {
-            return Err("depth × block size is above 1 GiB: choose less of either".into());
-        }
+        check_block(block, depth)?;
         if self.kind.default_size_bytes != 0 && self.size_bytes < u64::from(block) {
             let size = self.size_bytes;
             return Err(format!(

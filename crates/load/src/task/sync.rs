@@ -16,11 +16,7 @@ use super::folder::Folder;
 use super::{Kind, Stopwatch, Task};
 use record::LoopKind;
 
-const ONCE_A_SECOND: LoopKind = LoopKind::Open {
-    rate_per_s: 1.0,
-    poisson: false,
-    depth: 1,
-};
+const ONCE_A_SECOND: LoopKind = LoopKind::evenly(1.0);
 
 /// `syncfs`, twice.
 pub(super) static SYNCFS: Kind = Kind {

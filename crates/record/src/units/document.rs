@@ -1,4 +1,4 @@
-//! The reader of TOML that people write: device cards, policies, stacks and grids.
+//! The reader of TOML that people write: scenarios, device cards, policies, stacks and grids.
 //!
 //! Each value is a text, a number or a truth value, and its key reads its text. So a key of a file
 //! and one of `--set KEY=VALUE` take the same values. Every mistake has its line and column.
@@ -110,10 +110,14 @@ impl<'d> Item<'d> {
     /// # Errors
     /// If there is none, or it doesn't take the value.
     pub fn set(&self, set: impl FnOnce(&str, &str) -> Result<(), SetError>) -> Result<(), Mistake> {
-        set(self.key, &self.text()?).map_err(|error| match error {
-            SetError::Unknown(nearest) => self.unknown_but(nearest),
-            SetError::Value(why) => self.mistake(why),
-        })
+        // An unknown key is reported as such, whatever its value.
+        let text = self.text();
+        match (set(self.key, text.as_deref().unwrap_or_default()), text) {
+            (Err(SetError::Unknown(nearest)), _) => Err(self.unknown_but(nearest)),
+            (_, Err(mistake)) => Err(mistake),
+            (Err(SetError::Value(why)), _) => Err(self.mistake(why)),
+            (Ok(()), Ok(_)) => Ok(()),
+        }
     }
 
     /// A mistake in the value.

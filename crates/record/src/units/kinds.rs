@@ -1,10 +1,12 @@
-//! Kinds, each with its word and its meaning.
+//! Values that are words, each with its meaning, for parsers, errors, records and help alike.
+
+pub use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::units::UnitError;
 use crate::units::typed::nearest;
 
 /// Makes an enum of words: with `ALL` variants, the `name` and the meaning (`about`) of each, and
-/// [`FromStr`](std::str::FromStr), whose error has the nearest word.
+/// [`FromStr`](std::str::FromStr), whose error has the nearest word. Records have the names.
 ///
 /// The text behind the enum's name is what one of them is called in errors.
 #[macro_export]
@@ -25,6 +27,11 @@ macro_rules! kinds {
             /// All of them, in the order of lists.
             $visibility const ALL: &'static [$name] = &[$($name::$variant),+];
 
+            /// Each name with its meaning.
+            $visibility fn words() -> Vec<(&'static str, &'static str)> {
+                Self::ALL.iter().map(|one| (one.name(), one.about())).collect()
+            }
+
             /// Its name in options and files.
             $visibility const fn name(self) -> &'static str {
                 match self { $($name::$variant => $word,)+ }
@@ -41,13 +48,46 @@ macro_rules! kinds {
 
             /// The one of this name.
             fn from_str(text: &str) -> Result<$name, $crate::units::UnitError> {
-                let named = Self::ALL.iter().find(|one| one.name() == text.trim());
-                named.copied().ok_or_else(|| {
-                    $crate::units::kinds::unknown($what, text, Self::ALL.iter().map(|one| one.name()))
-                })
+                let all = Self::ALL.iter().map(|one| (one.name(), *one));
+                $crate::units::kinds::one_of($what, text, all)
+            }
+        }
+
+        impl $crate::units::kinds::Serialize for $name {
+            fn serialize<S>(&self, serializer: S) -> Result<S::Ok, S::Error>
+            where
+                S: $crate::units::kinds::Serializer,
+            {
+                serializer.serialize_str(self.name())
+            }
+        }
+
+        impl<'de> $crate::units::kinds::Deserialize<'de> for $name {
+            fn deserialize<D>(deserializer: D) -> Result<$name, D::Error>
+            where
+                D: $crate::units::kinds::Deserializer<'de>,
+            {
+                let word: String = $crate::units::kinds::Deserialize::deserialize(deserializer)?;
+                word.parse().map_err($crate::units::kinds::de::Error::custom)
             }
         }
     };
+}
+
+/// The value of a word.
+///
+/// # Errors
+/// If there is no such word: with the nearest, or else all of them.
+pub fn one_of<'w, T>(
+    what: &str,
+    text: &str,
+    mut words: impl Iterator<Item = (&'w str, T)> + Clone,
+) -> Result<T, UnitError> {
+    let names = words.clone().map(|(name, _)| name);
+    let named = words.find(|(name, _)| *name == text.trim());
+    named
+        .map(|(_, value)| value)
+        .ok_or_else(|| unknown(what, text, names))
 }
 
 /// No such word: with the nearest, or else all of them.
@@ -60,11 +100,18 @@ pub fn unknown<'w>(
         Some(near) => format!("there is no {what} '{text}'; did you mean '{near}'?"),
         None => {
             let words: Vec<&str> = words.collect();
-            let words = words.join(", ");
-            let (first, last) = words.rsplit_once(", ").unwrap_or((&words, "nothing"));
-            format!("there is no {what} '{text}': give {first} or {last}")
+            format!("there is no {what} '{text}': give {}", any_of(&words))
         }
     })
+}
+
+/// Names as alternatives: `a, b or c`.
+pub fn any_of(names: &[&str]) -> String {
+    match names.split_last() {
+        Some((last, [])) => (*last).to_owned(),
+        Some((last, others)) => format!("{} or {last}", others.join(", ")),
+        None => "nothing".to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -84,8 +131,11 @@ mod tests {
     fn a_word_is_read_and_a_mistyped_one_is_reported_with_the_nearest() {
         for &fruit in Fruit::ALL {
             assert_eq!(fruit.name().parse(), Ok(fruit));
+            let json = serde_json::to_string(&fruit).unwrap();
+            assert_eq!(json, format!("\"{}\"", fruit.name()));
+            assert_eq!(serde_json::from_str::<Fruit>(&json).unwrap(), fruit);
         }
-        assert_eq!(Fruit::Apple.about(), "Grows on trees.");
+        assert_eq!(Fruit::words()[0], ("apple", "Grows on trees."));
         let wrong = |text: &str| text.parse::<Fruit>().unwrap_err().to_string();
         assert_eq!(
             wrong("aple"),

@@ -14,7 +14,6 @@ mod show;
 mod statistics;
 pub mod typed;
 pub mod values;
-pub mod words;
 
 use std::time::Duration;
 

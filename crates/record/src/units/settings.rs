@@ -8,7 +8,7 @@ use crate::units::UnitError;
 use crate::units::typed::{hint, nearest};
 
 /// A key of a section, as a list of keys shows it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub struct Key {
     /// Its name, without the section.
     pub name: &'static str,
@@ -16,6 +16,8 @@ pub struct Key {
     pub about: &'static str,
     /// Its default, as text; `A; KIND: B` where a KIND has another one. `None`: no fixed default.
     pub default: Option<&'static str>,
+    /// The words that it takes, each with its meaning; none for a key that takes others.
+    pub words: fn() -> Vec<(&'static str, &'static str)>,
 }
 
 /// Why a key can't be set.
@@ -119,13 +121,33 @@ pub fn default_of<'t>(defaults: &'t str, kind: &str) -> &'t str {
 }
 
 /// Makes a section: a struct of optional values with its [`Section`](crate::units::settings::Section).
-/// Each key with a default also has a method with the field's name. It returns the value, or else
-/// the default.
+/// Each key with a `default` also has a method with the field's name. It returns the value, or else
+/// the default. A key whose default depends on the place has the `most` that is chosen for it, and the
+/// method returns that. A key that takes words has the function that lists them.
 ///
 /// The expression behind the section's name returns the kind of which the defaults are. A function
 /// behind it, if any, returns the need of a key, by its name, that would do nothing.
 #[macro_export]
 macro_rules! section {
+    (@method $name:ident $kind:expr, $visibility:vis $field:ident $key:literal, $type:ty, $parse:expr,) => {};
+    (
+        @method $name:ident $kind:expr, $visibility:vis $field:ident $key:literal, $type:ty, $parse:expr,
+        $default:literal
+    ) => {
+        /// The value, or else the default of its kind.
+        ///
+        /// # Panics
+        /// If the key doesn't take its own default, which a test rules out.
+        $visibility fn $field(&self) -> $type {
+            self.$field.clone().unwrap_or_else(|| {
+                let kind: fn(&$name) -> &str = $kind;
+                match $parse($crate::units::settings::default_of($default, kind(self))) {
+                    Ok(value) => value,
+                    Err(why) => unreachable!("the default of {}: {why}", $key),
+                }
+            })
+        }
+    };
     (
         $(#[$meta:meta])*
         $visibility:vis struct $name:ident[$section:literal, $kind:expr $(, $rule:expr)?] {
@@ -134,6 +156,8 @@ macro_rules! section {
                 $key:literal $field:ident: $type:ty = $parse:expr
                 $(, default $default:literal)?
                 $(, shown $shown:literal)?
+                $(, most $most:literal)?
+                $(, words $words:expr)?
                 $(, needs $need:expr)?
                 ;
             )+
@@ -146,21 +170,10 @@ macro_rules! section {
         }
 
         impl $name {
-            $($(
-                /// The value, or else the default of its kind.
-                ///
-                /// # Panics
-                /// If the key doesn't take its own default, which a test rules out.
-                $visibility fn $field(&self) -> $type {
-                    self.$field.clone().unwrap_or_else(|| {
-                        let kind: fn(&$name) -> &str = $kind;
-                        match $parse($crate::units::settings::default_of($default, kind(self))) {
-                            Ok(value) => value,
-                            Err(why) => unreachable!("the default of {}: {why}", $key),
-                        }
-                    })
-                }
-            )?)+
+            $(
+                $crate::section!(@method $name $kind, $visibility $field $key, $type, $parse,
+                    $($default)? $($most)?);
+            )+
         }
 
         impl $crate::units::settings::Section for $name {
@@ -170,10 +183,18 @@ macro_rules! section {
                     name: $key,
                     about: concat!($($about, "\n"),+),
                     default: {
-                        let default: &[&str] = &[$($default,)? $($shown,)?];
+                        let default: &[&str] =
+                            &[$($default,)? $($shown,)? $(concat!("what is safe, at most ", $most),)?];
                         match default {
                             [] => None,
                             [text, ..] => Some(*text),
+                        }
+                    },
+                    words: {
+                        let words: &[fn() -> Vec<(&'static str, &'static str)>] = &[$($words)?];
+                        match words {
+                            [] => Vec::new,
+                            [words, ..] => *words,
                         }
                     },
                 },

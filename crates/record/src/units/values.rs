@@ -4,16 +4,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::units::UnitError;
-
 /// Most bytes of an operation.
 const LARGEST_BLOCK: u64 = 16 * crate::units::MIB;
 /// Longest name of an actor, so that columns stay readable.
 const LONGEST_NAME: usize = 24;
-
-fn said(error: UnitError) -> String {
-    error.to_string()
-}
 
 fn above_0<T: Default + PartialEq>(value: T) -> Result<T, String> {
     if value == T::default() {
@@ -28,10 +22,7 @@ fn above_0<T: Default + PartialEq>(value: T) -> Result<T, String> {
 /// # Errors
 /// If it is none from `least` to `most`.
 pub fn whole(text: &str, least: u32, most: u32) -> Result<u32, String> {
-    let number = text.trim().parse().ok();
-    number
-        .filter(|n| (least..=most).contains(n))
-        .ok_or_else(|| format!("'{text}': give a whole number from {least} to {most}"))
+    Ok(crate::units::parse_whole(text, least..=most)?)
 }
 
 /// Any text but an empty one.
@@ -66,11 +57,7 @@ pub fn path(given: &str) -> Result<PathBuf, String> {
 /// # Errors
 /// If it is neither.
 pub fn truth(text: &str) -> Result<bool, String> {
-    match text.trim() {
-        "true" => Ok(true),
-        "false" => Ok(false),
-        other => Err(format!("'{other}' is neither true nor false")),
-    }
+    Ok(crate::units::parse_truth(text)?)
 }
 
 /// A whole number.
@@ -87,7 +74,7 @@ pub fn number(text: &str) -> Result<u64, String> {
 /// # Errors
 /// If it is none.
 pub fn size(text: &str) -> Result<u64, String> {
-    above_0(crate::units::parse_size(text).map_err(said)?)
+    above_0(crate::units::parse_size(text)?)
 }
 
 /// Bytes of an operation.
@@ -106,7 +93,7 @@ pub fn block_size(text: &str) -> Result<u32, String> {
 /// # Errors
 /// If it is none.
 pub fn byte_rate(text: &str) -> Result<u64, String> {
-    above_0(crate::units::parse_byte_rate(text).map_err(said)?)
+    above_0(crate::units::parse_byte_rate(text)?)
 }
 
 /// A duration.
@@ -114,7 +101,7 @@ pub fn byte_rate(text: &str) -> Result<u64, String> {
 /// # Errors
 /// If it is none.
 pub fn duration(text: &str) -> Result<Duration, String> {
-    crate::units::parse_duration(text).map_err(said)
+    Ok(crate::units::parse_duration(text)?)
 }
 
 /// A duration that is more than nothing.
@@ -143,7 +130,7 @@ pub fn interval(text: &str) -> Result<Duration, String> {
 /// # Errors
 /// If it is none, or more than 10 million.
 pub fn rate(text: &str) -> Result<f64, String> {
-    let rate = crate::units::parse_rate(text).map_err(said)?;
+    let rate = crate::units::parse_rate(text)?;
     if rate <= 10e6 {
         Ok(rate)
     } else {
@@ -167,7 +154,7 @@ pub fn rate_or_none(text: &str) -> Result<f64, String> {
 /// # Errors
 /// If it isn't from 1 % to 99 %.
 pub fn read_percent(text: &str) -> Result<u8, String> {
-    let percent = (crate::units::parse_share(text).map_err(said)? * 100.0).round();
+    let percent = (crate::units::parse_share(text)? * 100.0).round();
     if (1.0..=99.0).contains(&percent) {
         Ok(percent as u8)
     } else {
@@ -180,7 +167,7 @@ pub fn read_percent(text: &str) -> Result<u8, String> {
 /// # Errors
 /// If it isn't between 0 and 1.
 pub fn low(text: &str) -> Result<f64, String> {
-    let share = crate::units::parse_share(text).map_err(said)?;
+    let share = crate::units::parse_share(text)?;
     if share > 0.0 && share < 1.0 {
         Ok(share)
     } else {

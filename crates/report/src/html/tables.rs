@@ -132,7 +132,7 @@ fn waits_table(waits: &[Waited<'_>]) -> String {
         };
         let cause = format!(
             "{discards}{}{}",
-            wait.cause.words(),
+            wait.cause.about(),
             call.unwrap_or_default()
         );
         vec![

@@ -17,6 +17,7 @@ macro_rules! keys {
                 }
             },
             about: $about,
+            words: Vec::new,
         }),+]
     };
 }

@@ -114,7 +114,7 @@ fn ata_trim(sys: &SysRoot, whole: &Path) -> Option<AtaTrim> {
     let names = [format!("dev{port}.{channel}.0"), format!("dev{port}.{id}")];
     let file = |name: &String| sys.path("/sys/class/ata_device").join(name).join("trim");
     let word = names.iter().find_map(|name| line(&file(name)))?;
-    AtaTrim::of_word(&word)
+    word.parse().ok()
 }
 
 /// `mq-deadline` of `none [mq-deadline] kyber`; nothing of the bare `none`

@@ -199,7 +199,7 @@ fn what_an_actor_cannot_be_is_told() {
     };
     refused(
         &["--actor", "sav"],
-        &["--actor", "'sav' is none of", "save"],
+        &["--actor", "there is no operation 'sav'", "save"],
     );
     refused(&["--actor", "read,dept=3"], &["did you mean 'depth'?"]);
     refused(

@@ -43,7 +43,10 @@ fn mistakes_are_told_with_file_line_and_column() {
     refused(
         "[[actor]]\nop = \"rede\"\n",
         &[],
-        &["line 2, column 6", "'rede' is none of read, write, append"],
+        &[
+            "line 2, column 6",
+            "there is no operation 'rede'; did you mean 'read'?",
+        ],
     );
     refused(
         "[phases]\nbaseline = \"ten\"\n",
@@ -60,7 +63,7 @@ fn mistakes_are_told_with_file_line_and_column() {
         &[],
         &[
             "line 2, column 1",
-            "'levels' only does something with how = lsm",
+            "'levels': it only does something with how = lsm",
         ],
     );
 }

@@ -238,7 +238,7 @@ impl Watcher {
     /// Adds the threads and programs that have begun since the last time.
     fn add_members(&mut self) {
         let pid = std::process::id();
-        let fresh = self.workers.members(self.members.len());
+        let fresh = self.workers.named(self.members.len());
         self.members
             .extend(fresh.into_iter().map(|one| (one, 0, 0)));
         for (member, threads, programs) in &mut self.members {

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use bench::plan::Place;
-use bench::{Claimed, Observer, Outcome, Survey};
+use bench::{Observer, Outcome, ReadyRun, Survey};
 use judge::{JudgeOptions, judge};
 use record::{EndReason, RecordWriter, RunRecord};
 use serde::Serialize;
@@ -221,10 +221,10 @@ impl<'a, W: Watch> Rounds<'a, W> {
         let survey = surveyed_anew(self.survey)?;
         let place = Place::Directory(survey.place.path().to_path_buf());
         let plan = self.trials.setup.plan(trial, &place, survey.direct.is_ok());
-        bench::preflight(&plan, &survey)?;
+        let checked = bench::preflight(&plan, &survey)?;
         let timer = Timer::start(Arc::clone(&self.stop), self.deadline);
-        let mut observer = self.watch.observer(plan.timing.interval);
-        let claimed = Claimed::claim(&plan, &survey)?;
+        let mut observer = self.watch.observer(plan.phases.interval());
+        let claimed = ReadyRun::claim(checked)?;
         let writer = self.watch.begins(self.runs.len() + 1, trial)?;
         let performed = claimed.perform(writer, &mut observer, &timer.stop);
         drop((observer, timer));

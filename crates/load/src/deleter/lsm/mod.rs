@@ -113,11 +113,10 @@ impl Way for Lsm {
     fn start(self, files: Files, clock: Clock) -> Result<Arc<Progress>, LoadError> {
         let shape = shape_of(self.levels, self.file_bytes, files.size_bytes)?;
         let progress = Progress::new(clock, 1, 0, 0);
-        spawn(&progress, move |progress, call| {
+        spawn(progress, move |progress, call| {
             let shop = Workshop::new(progress, call, self.run_for, files.seed);
-            Database::new(&self, &files.folder, shape, shop).live();
-        })?;
-        Ok(progress)
+            Database::new(&self, &files.folder, shape.clone(), shop).live();
+        })
     }
 }
 

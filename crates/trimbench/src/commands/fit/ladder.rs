@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use bench::plan::Place;
-use bench::{BenchError, Claimed, Outcome, Survey};
+use bench::{BenchError, Outcome, ReadyRun, Survey};
 use record::RunRecord;
 use record::as_drive::slower;
 use record::units::{bytes, names, percent};
@@ -113,8 +113,8 @@ impl Climb<'_> {
 }
 
 fn perform(rung: &Rung, survey: &Survey, stop: &AtomicBool) -> Result<Outcome, BenchError> {
-    let mut progress = Progress::new(true, rung.plan.timing.interval);
-    let outcome = Claimed::claim(&rung.plan, survey)?.perform(
+    let mut progress = Progress::new(true, rung.plan.phases.interval());
+    let outcome = ReadyRun::claim(bench::preflight(&rung.plan, survey)?)?.perform(
         None::<RecordWriter<std::fs::File>>,
         &mut progress,
         stop,

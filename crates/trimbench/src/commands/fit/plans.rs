@@ -20,9 +20,8 @@
 use std::time::Duration;
 
 use bench::Survey;
-use bench::plan::{
-    ActorSpec, Deletion, Discard, LoopKind, Method, Place, Plan, Timing, Truncate, Unlink,
-};
+use bench::plan::{ActorSpec, Deletion, Discard, LoopKind, Method, Place, Plan, Truncate, Unlink};
+use bench::scenario::Phases;
 use record::units::{GIB, MIB};
 use ssd::fit::{Fit, Point};
 
@@ -169,17 +168,17 @@ fn quiet(survey: &Survey, size: u64, discards: u64, pause: Duration) -> Rung {
             .into(),
         },
     };
-    let timing = Timing {
-        settle_limit: Duration::ZERO,
-        baseline: Duration::ZERO,
-        ..timing()
+    let phases = Phases {
+        settle: Some(Duration::ZERO),
+        baseline: Some(Duration::ZERO),
+        ..phases()
     };
     Rung {
         about: format!(
             "{discards} discards of {}, one by one",
             record::units::bytes(size)
         ),
-        plan: plan(survey, None, timing, method, size, discards),
+        plan: plan(survey, None, phases, method, size, discards),
     }
 }
 
@@ -189,33 +188,33 @@ fn loaded(survey: &Survey, size: u64, discards: u64, times: f64) -> Rung {
         Place::Directory(_) => Unlink { parallel: 1 }.into(),
     };
     let arrival = LoopKind::Closed { depth: 8 };
-    let timing = Timing {
-        drain_limit: DRAIN.mul_f64(times.max(1.0)),
-        ..timing()
+    let phases = Phases {
+        drain_limit: Some(DRAIN.mul_f64(times.max(1.0))),
+        ..phases()
     };
     Rung {
         about: format!(
             "{discards} discards of {}, back to back, beside 8 reads in flight",
             record::units::bytes(size)
         ),
-        plan: plan(survey, Some(arrival), timing, method, size, discards),
+        plan: plan(survey, Some(arrival), phases, method, size, discards),
     }
 }
 
-fn timing() -> Timing {
-    Timing {
-        interval: Duration::from_millis(100),
-        settle_limit: Duration::from_secs(5),
-        baseline: Duration::from_secs(2),
-        recovery: Duration::from_millis(500),
-        drain_limit: DRAIN,
+fn phases() -> Phases {
+    Phases {
+        settle: Some(Duration::from_secs(5)),
+        baseline: Some(Duration::from_secs(2)),
+        recovery: Some(Duration::from_millis(500)),
+        drain_limit: Some(DRAIN),
+        ..Phases::default()
     }
 }
 
 fn plan(
     survey: &Survey,
     readers: Option<LoopKind>,
-    timing: Timing,
+    phases: Phases,
     method: Method,
     size: u64,
     discards: u64,
@@ -236,6 +235,6 @@ fn plan(
             extent_bytes: file.then_some(size),
             commit: true,
         }),
-        ..Plan::plain(survey.place.clone(), direct, FOREGROUND, timing)
+        ..Plan::plain(survey.place.clone(), direct, FOREGROUND, phases)
     }
 }

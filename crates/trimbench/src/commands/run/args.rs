@@ -3,10 +3,11 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Arg, Args};
 use judge::verdict::condition::Condition;
 
 use bench::scenario;
+use record::units::settings::default_of;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -43,7 +44,7 @@ Exit codes: 0 done, 1 failed, 2 usage, 3 a --fail-on condition held, interrupted
 
 /// Arguments of `trimbench run`.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, mut_args = with_default)]
 pub struct RunArgs {
     /// Directory on the file system to test
     #[arg(default_value = ".", conflicts_with = "device")]
@@ -82,15 +83,15 @@ pub struct RunArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Deletion")]
 pub struct DeletionArgs {
-    /// Bytes to delete, over all files [default: what is safe, at most 32G]
+    /// Bytes to delete, over all files
     #[arg(long, value_name = "SIZE")]
     pub size: Option<String>,
 
-    /// Number of files to delete [default: 1]
+    /// Number of files to delete
     #[arg(long, value_name = "N", conflicts_with = "device")]
     pub files: Option<String>,
 
-    /// How: unlink, truncate, punch, fstrim, …, or a program [default: unlink]
+    /// How: unlink, truncate, punch, fstrim, …, or a program
     ///
     /// The ways are unlink, truncate, punch, fstrim, swap, purge, lsm, spill and none.
     /// `trimbench scenarios keys deletion.how` explains the ways. A program is a command with
@@ -118,14 +119,14 @@ pub struct DeletionArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Foreground")]
 pub struct ForegroundArgs {
-    /// First actor: read, write, append, mixed or a task [default: read]
+    /// First actor: read, write, append, mixed or a task
     ///
     /// `trimbench scenarios keys actor.op` explains all of them. With a scenario, --op, --depth and
     /// --rate change its first actor.
     #[arg(long, value_name = "OP")]
     pub op: Option<String>,
 
-    /// Operations in flight [default: 8]; with --rate the most [default: 64]
+    /// Operations in flight; with --rate the most, and then 64
     #[arg(long, value_name = "N")]
     pub depth: Option<String>,
 
@@ -142,7 +143,7 @@ pub struct ForegroundArgs {
     #[arg(long, value_name = "SPEC", value_parser = str::parse::<scenario::Actor>)]
     pub actor: Vec<scenario::Actor>,
 
-    /// io_uring, libaio, sync, mmap, mmap-sync, null or auto [default: auto]
+    /// io_uring, libaio, sync, mmap, mmap-sync, null or auto
     #[arg(long, value_name = "ENGINE")]
     pub engine: Option<String>,
 }
@@ -151,15 +152,15 @@ pub struct ForegroundArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Phases")]
 pub struct PhaseArgs {
-    /// Longest wait for the foreground to be steady [default: 60s]
+    /// Longest wait for the foreground to be steady
     #[arg(hide_short_help = true, long, value_name = "TIME")]
     pub settle: Option<String>,
 
-    /// Undisturbed time before the deletion or the event [default: 10s]
+    /// Undisturbed time before the deletion or the event
     #[arg(hide_short_help = true, long, value_name = "TIME")]
     pub baseline: Option<String>,
 
-    /// Time to continue after the discards are done [default: 10s]
+    /// Time to continue after the discards are done
     #[arg(hide_short_help = true, long, value_name = "TIME")]
     pub recovery: Option<String>,
 }
@@ -233,32 +234,77 @@ pub struct OutputArgs {
     pub quiet: bool,
 }
 
+/// The options that stand for a key of a scenario, each with that key.
+const KEYS: [(&str, &str); 12] = [
+    ("--size", "deletion.size"),
+    ("--files", "deletion.files"),
+    ("--delete", "deletion.how"),
+    ("--event", "deletion.event"),
+    ("--control", "control"),
+    ("--op", "actor.op"),
+    ("--depth", "actor.depth"),
+    ("--rate", "actor.rate"),
+    ("--engine", "engine"),
+    ("--settle", "phases.settle"),
+    ("--baseline", "phases.baseline"),
+    ("--recovery", "phases.recovery"),
+];
+
+/// The option with its key's default in its help.
+fn with_default(arg: Arg) -> Arg {
+    let is_its = |(option, _): &&(&str, &str)| arg.get_long() == option.strip_prefix("--");
+    let path = KEYS.iter().find(is_its).map(|(_, path)| *path);
+    let all = scenario::keys::all();
+    let key = all.iter().find(|(other, _)| Some(&**other) == path);
+    let default = key.and_then(|(_, key)| key.default);
+    let Some(default) = default.filter(|default| !["none", "off"].contains(default)) else {
+        return arg;
+    };
+    // Other kinds have others, which `scenarios keys` lists.
+    let default = format!(" [default: {}]", default_of(default, ""));
+    let short = arg.get_help().map(|help| format!("{help}{default}"));
+    let long = arg.get_long_help().map(|help| {
+        let help = help.to_string();
+        let (first, rest) = help.split_once("\n\n").unwrap_or((&help, ""));
+        format!("{first}{default}\n\n{rest}")
+    });
+    let arg = arg.help(short.unwrap_or_default());
+    match long {
+        Some(long) => arg.long_help(long),
+        None => arg,
+    }
+}
+
 impl RunArgs {
     /// The options that stand for keys: option, key, and the text that was given.
     pub(super) fn keys(&self) -> Vec<(&'static str, &'static str, &str)> {
         let (deletion, foreground, phases) = (&self.deletion, &self.foreground, &self.phases);
-        // A program has arguments, and a way is one word.
-        let program = deletion.delete.as_deref().unwrap_or_default();
-        let delete = match program.contains([' ', '{', '/']) || program.is_empty() {
-            true => "deletion.command",
-            false => "deletion.how",
-        };
-        let all = [
-            ("--size", "deletion.size", &deletion.size),
-            ("--files", "deletion.files", &deletion.files),
-            ("--delete", delete, &deletion.delete),
-            ("--event", "deletion.event", &deletion.event),
-            ("--control", "control", &deletion.control),
-            ("--op", "actor.op", &foreground.op),
-            ("--depth", "actor.depth", &foreground.depth),
-            ("--rate", "actor.rate", &foreground.rate),
-            ("--engine", "engine", &foreground.engine),
-            ("--settle", "phases.settle", &phases.settle),
-            ("--baseline", "phases.baseline", &phases.baseline),
-            ("--recovery", "phases.recovery", &phases.recovery),
+        let given = [
+            &deletion.size,
+            &deletion.files,
+            &deletion.delete,
+            &deletion.event,
+            &deletion.control,
+            &foreground.op,
+            &foreground.depth,
+            &foreground.rate,
+            &foreground.engine,
+            &phases.settle,
+            &phases.baseline,
+            &phases.recovery,
         ];
-        all.into_iter()
-            .filter_map(|(option, key, text)| Some((option, key, text.as_deref()?)))
-            .collect()
+        let mut keys = Vec::new();
+        for ((option, key), text) in KEYS.into_iter().zip(given) {
+            let Some(text) = text.as_deref() else {
+                continue;
+            };
+            // A program has arguments, and a way is one word.
+            let is_program = text.contains([' ', '{', '/']) || text.is_empty();
+            match option == "--delete" && is_program {
+                true => keys.push((option, "deletion.command", text)),
+                false => keys.push((option, key, text)),
+            }
+        }
+        keys
     }
 }

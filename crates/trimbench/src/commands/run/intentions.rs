@@ -9,7 +9,7 @@ use bench::plan::{
 };
 use bench::scenario::Scenario;
 use bench::sizes::Fragments;
-use record::units::names;
+use record::units::{duration_exact, names};
 use storage::FileSystem;
 
 /// The lines.
@@ -34,21 +34,23 @@ pub(crate) fn of(plan: &Plan, survey: &Survey) -> String {
         let fragments = Fragments::on(survey, deletion.files, extent_bytes);
         text += &format!(
             "Keeping the extents apart takes up to {} more meanwhile.\n",
-            record::units::bytes(fragments.overhead(deletion.size_bytes) * copies(plan)),
+            record::units::bytes(
+                fragments.overhead(deletion.size_bytes) * u64::from(plan.control.deletions())
+            ),
         );
     }
     match plan.control {
-        Some(Control::Nodiscard) => {
+        Control::Nodiscard => {
             text += "Control: the same deletion first, with the file system remounted nodiscard.\n";
         }
-        Some(Control::SecondName) => {
+        Control::SecondName => {
             text += "Control: a second name of each file is unlinked first, which frees nothing";
             text += match FileSystem::named(&survey.target).remount_switches_discard() {
                 true => ".\n",
                 false => " (XFS can't be remounted nodiscard).\n",
             };
         }
-        None => {}
+        Control::Off => {}
     }
     text
 }
@@ -64,14 +66,6 @@ pub(crate) fn introduced(name: &str, scenario: &Scenario) -> String {
         text += &format!("Look at: {figure}.\n");
     }
     text
-}
-
-/// How often the same is deleted.
-fn copies(plan: &Plan) -> u64 {
-    match plan.control {
-        Some(Control::Nodiscard) => 2,
-        _ => 1,
-    }
 }
 
 /// The files that an actor keeps beside the shared file.
@@ -93,7 +87,7 @@ fn own_files(actor: &ActorSpec) -> String {
 }
 
 fn deleted(plan: &Plan, deletion: &Deletion, foreground: u64) -> String {
-    let bytes = deletion.size_bytes * copies(plan);
+    let bytes = deletion.size_bytes * u64::from(plan.control.deletions());
     let size = record::units::bytes(bytes);
     let files = match (deletion.files, &plan.place) {
         (_, Place::Device { .. }) => String::new(),
@@ -111,7 +105,7 @@ fn deleted(plan: &Plan, deletion: &Deletion, foreground: u64) -> String {
             let after = match trigger {
                 Trigger::Command { text, .. } => format!(
                     "After {} undisturbed, run `{text}` as the event",
-                    time(plan.timing.baseline)
+                    duration_exact(plan.phases.baseline())
                 ),
                 Trigger::Manual => format!(
                     "The event begins and ends with Enter, or with `kill -USR1 {}`",
@@ -122,7 +116,7 @@ fn deleted(plan: &Plan, deletion: &Deletion, foreground: u64) -> String {
                 "Will write {} for the foreground and delete nothing else.\n{after}; it is over \
                  when no discards have come for {} after its end.\n",
                 record::units::bytes(foreground),
-                time(*quiet)
+                duration_exact(*quiet)
             )
         }
         Method::Swap(_) => format!(
@@ -139,7 +133,7 @@ fn deleted(plan: &Plan, deletion: &Deletion, foreground: u64) -> String {
             "Will write {} for the foreground; then, for {}, an LSM tree of {levels} levels writes \
              {}/s in files of {} and drops what it has merged; never more than {size} at once.\n",
             record::units::bytes(foreground),
-            time(*run_for),
+            duration_exact(*run_for),
             record::units::bytes(*rate_bytes_per_s),
             record::units::bytes(*file_bytes),
         ),
@@ -151,16 +145,19 @@ fn deleted(plan: &Plan, deletion: &Deletion, foreground: u64) -> String {
             "Will write {} for the foreground; then, for {}, create, write and unlink {parallel} \
              files of {} at a time, {} apart.\n",
             record::units::bytes(foreground),
-            time(*run_for),
+            duration_exact(*run_for),
             record::units::bytes(deletion.size_bytes / u64::from(*parallel)),
-            time(*pause),
+            duration_exact(*pause),
         ),
         other => format!(
             "Will write {} and delete {size}{files} by {}.{}\n",
             writes(bytes),
             how(other),
             match pauses(deletion) {
-                waited if waited >= LONG => format!(" Its pauses alone take {}.", time(waited)),
+                waited if waited >= LONG => format!(
+                    " Its pauses alone take {}.",
+                    record::units::seconds(waited.as_secs_f64())
+                ),
                 _ => String::new(),
             }
         ),
@@ -203,7 +200,7 @@ fn how(method: &Method) -> String {
         }) => format!(
             "truncation in steps of {}, {} apart",
             record::units::bytes(*chunk_bytes),
-            time(*sleep)
+            duration_exact(*sleep)
         ),
         Method::Punch(Punch {
             from,
@@ -213,11 +210,11 @@ fn how(method: &Method) -> String {
             "holes of {} from the {} on, {} apart, and unlink",
             record::units::bytes(*chunk_bytes),
             from.name(),
-            time(*sleep)
+            duration_exact(*sleep)
         ),
         Method::Purge(Purge { at_once, every }) => format!(
             "unlink of the oldest {at_once} at once, every {}",
-            time(*every)
+            duration_exact(*every)
         ),
         Method::Program(Program { argv }) => format!("`{}`", argv.join(" ")),
         Method::Discard(Discard { step_bytes }) => {
@@ -227,15 +224,6 @@ fn how(method: &Method) -> String {
             )
         }
         other => other.how().name.to_owned(),
-    }
-}
-
-fn time(time: Duration) -> String {
-    match time.as_millis() {
-        ms if ms >= 10 * 3_600_000 => format!("{} h", ms / 3_600_000),
-        ms if ms >= 600_000 => format!("{} min", ms / 60_000),
-        ms if ms >= 10_000 || ms >= 1000 && ms % 1000 == 0 => format!("{} s", ms / 1000),
-        ms => format!("{ms} ms"),
     }
 }
 
@@ -275,14 +263,5 @@ mod tests {
         assert_eq!(pauses_of(purge(50), 1000, 2), seconds(0));
         let unlink = Unlink { parallel: 1 };
         assert_eq!(pauses_of(unlink, 1000, 2), seconds(0));
-    }
-
-    #[test]
-    fn times_are_short_to_read() {
-        for (seconds, text) in [(0.25, "250 ms"), (1.5, "1500 ms"), (14.0, "14 s")] {
-            assert_eq!(time(Duration::from_secs_f64(seconds)), text);
-        }
-        assert_eq!(time(Duration::from_secs(3600)), "60 min");
-        assert_eq!(time(Duration::from_secs(90_000)), "25 h");
     }
 }

@@ -1,16 +1,17 @@
 //! `trimbench run`.
 
 pub(crate) mod args;
+mod asked;
 mod intentions;
 mod marks;
-mod planning;
+pub(crate) mod parsers;
 mod waits;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use bench::plan::{Place, Trigger};
+use bench::plan::{Place, Plan, Trigger};
 use bench::scenario::Counters;
-use bench::{BenchError, Claimed, Outcome, Survey, Warning};
+use bench::{BenchError, Outcome, ReadyRun, Survey, Warning};
 use judge::Verdict;
 use record::EndReason;
 use record::RunRecord;
@@ -24,35 +25,25 @@ use crate::filled::Stores;
 use crate::output::{Output, write_verdict};
 use crate::run_progress::{self, Progress};
 use crate::{record_output, signals, simulated, verdicts};
-use planning::Asked;
+use asked::Asked;
 
 /// Carries out the command.
 pub(crate) fn run(args: RunArgs) -> Result<Exit, Error> {
-    let json_to_stdout = args
-        .output
-        .json
-        .as_ref()
-        .is_some_and(|path| path.as_os_str() == "-");
-    let people = if json_to_stdout {
-        Stream::Err
-    } else {
-        Stream::Out
+    let is_stdout = |path: &Option<PathBuf>| path.as_deref() == Some(Path::new("-"));
+    let json_to_stdout = is_stdout(&args.output.json);
+    let people = match json_to_stdout {
+        true => Stream::Err,
+        false => Stream::Out,
     };
     let quiet = args.output.quiet;
-
-    if args
-        .output
-        .output
-        .as_ref()
-        .is_some_and(|path| path.as_os_str() == "-")
-    {
+    if is_stdout(&args.output.output) {
         return Err(Error::Usage(
             "--output: a record isn't written to standard output; give a file".into(),
         ));
     }
     crate::output::refuse_dry(args.output.dry_run, "--json", args.output.json.as_deref())?;
     let asked = Asked::of(&args)?;
-    let place = planning::place(&args);
+    let place = asked::place(&args);
     if !args.output.dry_run {
         sweep(&place, quiet);
     }
@@ -68,13 +59,16 @@ pub(crate) fn run(args: RunArgs) -> Result<Exit, Error> {
     if as_drive {
         verdicts::has_drives_time(&survey.devices)?;
     }
-    let plan = planning::plan(&asked, &args, &survey)?;
-    bench::preflight(&plan, &survey)?;
-    let head = bench::preview(&plan, &survey);
-    verdicts::refuse_unknown_actors(&args.output.fail_on, &head)?;
+    let plan = Plan {
+        scenario: asked.name.clone(),
+        run: Some(asked::invocation(&args)),
+        ..Plan::of(&asked.scenario, &survey)?
+    };
+    let checked = bench::preflight(&plan, &survey)?;
+    verdicts::refuse_unknown_actors(&args.output.fail_on, &checked.head)?;
     let (json, record_file) = outputs(&args.output)?;
     if !quiet {
-        people.print(&terminal::set_up(&head, &people.style()));
+        people.print(&terminal::set_up(&checked.head, &people.style()));
         if let Some(name) = &asked.name {
             people.print(&intentions::introduced(name, &asked.scenario));
         }
@@ -85,20 +79,19 @@ pub(crate) fn run(args: RunArgs) -> Result<Exit, Error> {
         return Ok(Exit::Done);
     }
     let stop = signals::stop_flag()?;
-    let mut claimed = Claimed::claim(&plan, &survey)?;
+    let mut ready = ReadyRun::claim(checked)?;
     if plan.event() == Some(&Trigger::Manual) {
-        let marks = marks::counter()
+        ready.marks = marks::counter()
             .map_err(|e| Error::Usage(format!("can't watch for Enter and SIGUSR1: {e}")))?;
-        claimed = claimed.marked_by(marks);
     }
     if args.output.why {
-        claimed = waits::watched(claimed, &head);
+        waits::watch(&mut ready, &survey.devices);
     }
     // What an earlier run recorded is lost from here on, and not before.
     let writer = record_file.map(Output::record).transpose()?;
-    let mut progress = Progress::new(quiet, plan.timing.interval);
+    let mut progress = Progress::new(quiet, plan.phases.interval());
     let stores = Stores::of(survey.devices.iter().filter(|d| d.leaf).map(|d| &*d.name));
-    let outcome = claimed.perform(writer, &mut progress, &stop);
+    let outcome = ready.perform(writer, &mut progress, &stop);
     drop(progress);
     stores.report("run");
     for guard in counters {

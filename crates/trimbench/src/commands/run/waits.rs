@@ -1,15 +1,14 @@
 //! Joins the watching of threads (`--why`) to a run.
 
-use bench::Claimed;
+use bench::ReadyRun;
 use diagnose::why::beside::RunObserver;
 use linux::SysRoot;
-use record::Head;
+use record::{DeviceInfo, RunRecord};
 
 /// Has the run's own threads watched beside it, and its record say in what they waited.
-pub(super) fn watched<'a>(claimed: Claimed<'a>, head: &Head) -> Claimed<'a> {
-    let devices: Vec<String> = head.devices.iter().map(|one| one.name.clone()).collect();
-    let beside = RunObserver::begin(SysRoot::host(), &devices, claimed.workers());
-    claimed.explained_by(Box::new(move |record, zero_s| {
-        beside.finish(record, zero_s)
-    }))
+pub(super) fn watch(run: &mut ReadyRun<'_>, devices: &[DeviceInfo]) {
+    let devices: Vec<String> = devices.iter().map(|one| one.name.clone()).collect();
+    let beside = RunObserver::begin(SysRoot::host(), &devices, run.workers.clone());
+    let explain = move |record: &RunRecord, zero_s| beside.finish(record, zero_s);
+    run.explain = Some(Box::new(explain));
 }

@@ -1,6 +1,6 @@
 //! `trimbench scenarios keys`: everything that `--set` takes.
 
-use bench::scenario::{keys, words};
+use bench::scenario::keys;
 use record::units::settings::{Key, Section};
 use record::units::typed::{hint, nearest};
 use ssd::card;
@@ -14,6 +14,7 @@ struct Row {
     path: String,
     default: String,
     about: String,
+    words: fn() -> Vec<(&'static str, &'static str)>,
 }
 
 /// The list of the keys that a pattern finds: a part of a command, of a path or of a meaning.
@@ -50,7 +51,7 @@ pub(super) fn list(pattern: Option<&str>) -> Result<String, Error> {
             default => format!(" [default: {default}]"),
         };
         text += &format!("  {:width$}  {}{default}\n", row.path, row.about);
-        for (word, about) in words::of_key(&row.path).iter().filter(|_| found.len() == 1) {
+        for (word, about) in (row.words)().iter().filter(|_| found.len() == 1) {
             text += &format!("  {:width$}    {word:<20}{about}\n", "");
         }
     }
@@ -74,6 +75,7 @@ impl Row {
             path,
             default: key.default.unwrap_or_default().to_owned(),
             about: lines.join(" ").trim_end_matches('.').to_owned(),
+            words: key.words,
         }
     }
 
@@ -111,6 +113,7 @@ fn rows() -> Vec<Row> {
         path: key.name.to_owned(),
         default: key.default.unwrap_or("the profile's").to_owned(),
         about: format!("The drive's {}", key.about),
+        words: key.words,
     }));
     rows.extend(section::<lab::args::CrashDetails>("lab crash"));
     let keys = ::sim::Setup::KEYS.iter();

@@ -1,6 +1,10 @@
-//! The request: the scenario with the options laid over it.
+//! The request: the place, and the scenario with the options laid over it.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use bench::plan::{Control, Place};
 use bench::scenario::{Idle, Options, Scenario};
+use record::Invocation;
 use record::units::settings::{Section, pair};
 
 use crate::commands::run::args::RunArgs;
@@ -67,7 +71,7 @@ impl Asked {
 }
 
 /// How a key was given: as an option of its own, or by `--set`.
-pub(super) fn given_as(args: &RunArgs, path: &str) -> String {
+fn given_as(args: &RunArgs, path: &str) -> String {
     let keys = args.keys();
     let option = keys.iter().find(|(_, key, _)| *key == path);
     option.map_or_else(
@@ -87,7 +91,7 @@ fn needs_files(scenario: &Scenario) -> Option<String> {
             !["unlink", "none"].contains(&deletion.way().name),
         ),
         ("fio", general.fio.is_some()),
-        ("control", general.control().is_some()),
+        ("control", general.control() != Control::Off),
         ("foreground.keep", file.keep()),
         ("foreground.reuse", file.reuse()),
     ];
@@ -110,4 +114,30 @@ fn options(args: &RunArgs) -> Result<Options, Error> {
         set.map_err(|why| Error::Usage(format!("--set {setting}: {why}")))?;
     }
     Ok(options)
+}
+
+/// Where the arguments point to.
+pub(super) fn place(args: &RunArgs) -> Place {
+    match &args.device.device {
+        Some(path) => Place::Device {
+            path: path.clone(),
+            force: args.device.force,
+        },
+        None => Place::Directory(args.path.clone()),
+    }
+}
+
+/// How this run was asked for.
+pub(super) fn invocation(args: &RunArgs) -> Invocation {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let at = record::units::utc(now.map_or(0.0, |time| time.as_secs_f64()));
+    let arguments = std::env::args_os().skip(1);
+    let conditions = args.output.fail_on.iter();
+    Invocation {
+        id: format!("{at}-{:08x}", fastrand::u32(..)),
+        arguments: arguments
+            .map(|argument| argument.to_string_lossy().into_owned())
+            .collect(),
+        fail_on: conditions.map(ToString::to_string).collect(),
+    }
 }
