@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use ssd::Time;
 
-use crate::advice::{Advice, Why};
 use crate::meter::Tick;
+use crate::pacer::{Advice, Why};
 use crate::piece::Sizes;
 use crate::quantity::{Bytes, Seconds, SecondsPerByte, Share};
 use crate::simple::Rate;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ssd::Time;
 
-use crate::advice::{Advice, Why};
+use crate::pacer::{Advice, Why};
 
 /// Of a chunk so small a part, or less, isn't freed on its own: it would cost a discard, and a
 /// commit, as a large one does.

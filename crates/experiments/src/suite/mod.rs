@@ -10,7 +10,6 @@ mod advice;
 mod cell;
 mod compare;
 mod drive;
-pub mod engines;
 pub mod log;
 mod measure;
 mod perform;
@@ -23,7 +22,6 @@ mod sheet;
 mod stage;
 mod step;
 mod target;
-mod verdict;
 
 #[cfg(test)]
 mod tests;

@@ -14,7 +14,7 @@ use record::units::{MIB, percent_exact};
 use storage::TargetError;
 
 use crate::Error;
-use crate::tune::trial::{Policy, Trial};
+use crate::tune::trials::{Policy, Trial};
 
 /// Names of those whose losses are measured.
 pub(crate) const READER: &str = "reader";

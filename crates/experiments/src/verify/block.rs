@@ -17,11 +17,14 @@
 
 /// Bytes of a sector, the smallest unit that is compared.
 pub const SECTOR: usize = 512;
+
 /// Bytes of a block, the smallest unit that is written.
 pub const BLOCK: usize = 4096;
 
 const MAGIC: [u8; 8] = *b"tbverify";
+
 const CHECKSUM: usize = 32;
+
 const PAYLOAD: usize = 36;
 
 /// A sector's own description.
@@ -142,6 +145,27 @@ pub fn find(bytes: &[u8], volume: u64) -> Option<usize> {
     bytes
         .windows(wanted.len())
         .position(|window| window == wanted)
+}
+
+// Memory that direct I/O takes.
+
+/// Bytes that begin at a multiple of a block.
+#[derive(Debug)]
+pub(crate) struct Aligned {
+    bytes: Vec<u8>,
+    start: usize,
+}
+
+impl Aligned {
+    pub(crate) fn new(length: usize) -> Aligned {
+        let bytes = vec![0; length + BLOCK];
+        let start = bytes.as_ptr().align_offset(BLOCK);
+        Aligned { bytes, start }
+    }
+
+    pub(crate) fn get(&mut self, length: usize) -> &mut [u8] {
+        &mut self.bytes[self.start..self.start + length]
+    }
 }
 
 #[cfg(test)]

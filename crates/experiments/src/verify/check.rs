@@ -5,8 +5,7 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
-use crate::verify::block::{self, BLOCK, Identity, SECTOR};
-use crate::verify::buffer::Aligned;
+use crate::verify::block::{self, Aligned, BLOCK, Identity, SECTOR};
 use crate::verify::cause::{Again, Cause, Evidence};
 use crate::verify::finding::{Finding, alignment};
 use crate::verify::joined::REWRITTEN;

@@ -8,8 +8,7 @@ use std::path::Path;
 use rustix::fs::{Mode, OFlags};
 use ssd::extents::Extents;
 
-use crate::verify::block::{BLOCK, Identity};
-use crate::verify::buffer::Aligned;
+use crate::verify::block::{Aligned, BLOCK, Identity};
 use crate::verify::check::{MOST, read_past_cache};
 use crate::verify::report::Trimmed;
 use crate::verify::shared::Shared;

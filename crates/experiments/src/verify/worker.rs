@@ -7,8 +7,7 @@ use std::os::unix::fs::FileExt;
 use fastrand::Rng;
 use rustix::fs::FallocateFlags;
 
-use crate::verify::block::{self, BLOCK};
-use crate::verify::buffer::Aligned;
+use crate::verify::block::{self, Aligned, BLOCK};
 use crate::verify::check::{Checker, MOST};
 use crate::verify::discards::{Freed, How};
 use crate::verify::home::{doomed_name, slot_name};
@@ -413,10 +412,10 @@ mod tests {
     use crate::verify::cause::Cause;
     use crate::verify::home::Home;
     use crate::verify::place::{Addresses, Surveyed};
-    use crate::verify::plan::{Plan, Where};
     use crate::verify::recover::recover;
     use crate::verify::shared::Carried;
     use crate::verify::state::SlotState;
+    use crate::verify::{Plan, Where};
 
     const VOLUME: u64 = 7;
 

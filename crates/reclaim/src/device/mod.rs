@@ -246,11 +246,7 @@ impl Discarding {
                 let (own, part) = (Arc::clone(device), *at..end);
                 throttle
                     .call(listener, move || linux::block::discard(&own, &part))?
-                    .map_err(|source| ReclaimError::Io {
-                        action: "discard a part of",
-                        path: self.device.path().to_owned(),
-                        source,
-                    })?;
+                    .map_err(ReclaimError::io("discard a part of", self.device.path()))?;
                 let bytes = end - *at;
                 throttle.freed(bytes, 0);
                 allowed = allowed.saturating_sub(bytes);

@@ -20,7 +20,7 @@ use linux::files::extents_within;
 use linux::opened::OpenFiles;
 use rustix::fs::{Mode, OFlags, ResolveFlags, Stat};
 
-use super::arguments::frees;
+use super::places::frees;
 use crate::volume::LARGE;
 
 /// How long after a change a small file may differ from the disk. XFS gives back what it reserved

@@ -5,8 +5,7 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::FileExt;
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,8 +19,8 @@ use rustix::io::Errno;
 use ssd::Time;
 
 use super::counters::CanaryIo;
-use super::pacing::Pacing;
-use super::waits::Waits;
+use super::monitor::Waits;
+use super::setup::Pacing;
 
 /// Reads each second. They are few enough to slow down no other I/O.
 const RATE: f64 = 40.0;

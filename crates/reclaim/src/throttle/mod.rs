@@ -50,21 +50,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod absences;
 mod canary;
 mod commits;
 mod counters;
 mod decisions;
-mod ledger;
 mod monitor;
-mod observation;
-mod pacing;
 mod setup;
 mod space;
 mod stack;
-mod summary;
-mod uncounted;
-mod waits;
 mod worker;
 
 use std::io;
@@ -75,20 +68,17 @@ use std::time::{Duration, Instant};
 use pace::{Account, Advice, Discards, Feedback, Goal, Pacer, State, Why};
 use ssd::Time;
 
-pub use decisions::{Decision, Decisions};
-pub use pacing::{CanaryFile, Pacing};
-pub use setup::{Purpose, Setup};
+pub use decisions::{Decision, Decisions, Summary};
+pub use setup::{CanaryFile, Pacing, Purpose, Setup};
 pub use stack::Stack;
-pub use summary::Summary;
 
 pub(crate) use canary::{nameless, nameless_filled};
 pub(crate) use counters::DeviceCounters;
-pub(crate) use observation::{EarlyObservation, Observation};
+pub(crate) use setup::{EarlyObservation, Observation};
 
 use crate::event::{Listener, Progress, Reporter, report};
 use crate::{ReclaimError, Result};
-use commits::Commits;
-use ledger::Ledger;
+use commits::{Commits, Ledger};
 use monitor::Monitor;
 use space::SpaceWatch;
 use worker::Worker;
@@ -527,20 +517,12 @@ impl Throttle {
 
     /// Makes an error that names this file system.
     pub(crate) fn failed(&self, action: &'static str, source: io::Error) -> ReclaimError {
-        ReclaimError::Io {
-            action,
-            path: shown(&self.on),
-            source,
-        }
+        ReclaimError::io(action, shown(&self.on))(source)
     }
 }
 
 fn counters_failed(error: linux::stats::StatsError) -> ReclaimError {
-    ReclaimError::Io {
-        action: "see what is discarded below",
-        path: PathBuf::from("/sys/class/block"),
-        source: io::Error::other(error),
-    }
+    ReclaimError::io("see what is discarded below", "/sys/class/block")(io::Error::other(error))
 }
 
 /// Returns the path of an open file or directory, for messages only.

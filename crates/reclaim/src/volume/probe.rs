@@ -83,9 +83,5 @@ fn files(on: BorrowedFd<'_>) -> Result<Vec<File>> {
 }
 
 fn failed(on: BorrowedFd<'_>, source: io::Error) -> ReclaimError {
-    ReclaimError::Io {
-        action: "make a file in",
-        path: crate::throttle::shown(on),
-        source,
-    }
+    ReclaimError::io("make a file in", crate::throttle::shown(on))(source)
 }

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use pace::{Goal, Work};
 
-use super::ext4::Ext4Online;
 use super::paced::{CANARY, Paced, Turn};
+use super::xfs::Ext4Online;
 use super::{Desk, Limits, Nature, Order, Policy};
 
 /// The share of a piece that may be freed beyond it, where that saves a cut: as `reclaim` does.

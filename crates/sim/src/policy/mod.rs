@@ -11,13 +11,10 @@ use crate::volume::Volume;
 
 mod adaptive;
 mod btrfs;
-mod ext4;
-mod f2fs;
 mod ffs;
 mod fstrim;
 mod guard;
 mod kind;
-mod none;
 mod outbox;
 mod paced;
 mod xfs;

@@ -3,7 +3,6 @@
 //! Discards are counted at each layer, and as root the probe's blocks are read from the device
 //! before and after. No other block of the device is read.
 
-mod counters;
 mod outcome;
 mod probe;
 
@@ -25,10 +24,9 @@ use serde::Serialize;
 use storage::stack::Stack;
 use storage::{Description, FileSystem, TargetError};
 
-use counters::Counters;
 pub(super) use outcome::breaks_promise;
 pub use outcome::{Counted, Outcome, Raw};
-use probe::{PROBE_BYTES, Probe};
+use probe::{Counters, PROBE_BYTES, Probe};
 
 /// So long discards may take to come, by when the file system sends them.
 const SOON: Duration = Duration::from_secs(45);

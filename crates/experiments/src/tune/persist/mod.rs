@@ -3,7 +3,6 @@
 
 mod fstab;
 mod rule;
-mod timer;
 
 use std::fs::{self, File};
 use std::io;
@@ -16,10 +15,9 @@ use rustix::io::retry_on_intr;
 
 use crate::Error;
 use crate::tune::target::Target;
-use crate::tune::trial::Trial;
+use crate::tune::trials::Trial;
 pub use fstab::{FstabChange, FstabLine, fstab_change, remount_point};
-pub use rule::Identity;
-pub use timer::{TIMER, Timer};
+pub use rule::{Identity, TIMER, Timer};
 
 /// The change to the rule that sets the limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
