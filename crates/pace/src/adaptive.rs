@@ -14,7 +14,6 @@ use ssd::{Card, Time};
 use crate::budget::Budget;
 use crate::cost::Cost;
 use crate::debt::{Debt, DebtMode, Duty, SecondDiscards};
-use crate::deferred::{DeferredRate, DeferredTerms};
 use crate::feedback::Feedback;
 use crate::flight::{Flight, RoundTrips};
 use crate::goal::Goal;
@@ -29,6 +28,7 @@ use crate::plan::plan;
 use crate::quantity::{Bytes, Seconds, Share};
 use crate::refusal::Refusal;
 use crate::shape::{MOST_BESIDE, is_beside};
+use crate::simple::{DeferredRate, DeferredTerms};
 use crate::terms::{LossLimit, Terms};
 use crate::work::Work;
 

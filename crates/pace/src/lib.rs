@@ -53,7 +53,6 @@ mod adaptive;
 mod budget;
 mod cost;
 mod debt;
-mod deferred;
 mod feedback;
 mod flight;
 mod goal;

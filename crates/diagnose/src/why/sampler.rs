@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 use storage::disks::{Disks, Place as Below};
 
 mod below;
-mod given;
 mod listing;
 
 use super::Subject;

@@ -17,19 +17,17 @@ mod free;
 mod frontier;
 mod rounds;
 mod settings;
-mod setup;
 mod target;
 mod trials;
 
 pub mod persist;
 
 pub use advice::{Advice, Cost, Finding, Goal, advise};
-pub use candidates::Range;
+pub use candidates::{BESIDE, Range, Setup};
 pub use figures::Figures;
 pub use free::{free, free_with_groups};
 pub use frontier::{Measure, Point, beats, frontier};
 pub use rounds::{Findings, Rounds, Run, Watch};
 pub use settings::Settings;
-pub use setup::{BESIDE, Setup};
 pub use target::Target;
 pub use trials::{Policy, Request, Trial, Trials};

@@ -9,8 +9,7 @@ use serde::Serialize;
 use storage::FileSystem;
 
 use crate::Error;
-use crate::tune::candidates::{different, limits};
-use crate::tune::setup::{BESIDE, Setup};
+use crate::tune::candidates::{BESIDE, Setup, different, limits};
 use crate::tune::target::Target;
 
 /// Most that a run deletes, unless asked for.

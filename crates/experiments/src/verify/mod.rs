@@ -10,12 +10,11 @@
 //! | [`block`] | what does a sector say of itself? |
 //! | [`pattern`] | what is wrong with a sector? |
 //! | [`discards`] | which discards were near? |
-//! | [`cause`] | which fault explains the damage? |
-//! | [`causes`] | which faults explain all of it? |
+//! | [`cause`] | which fault explains the damage, and which all of it? |
 //! | [`finding`] | how is it reported? |
 //! | [`report`] | what came of a test? |
 //!
-//! The first six are pure: they hold no file and no clock.
+//! The first five are pure: they hold no file and no clock.
 
 pub mod block;
 pub mod cause;

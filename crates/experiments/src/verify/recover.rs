@@ -8,12 +8,13 @@ use linux::mounts::Mount;
 use record::units::names::shown;
 
 use crate::verify::VerifyError;
-use crate::verify::block::{self, Aligned, BLOCK, SECTOR};
+use crate::verify::block::{self, BLOCK, SECTOR};
 use crate::verify::check::{Checker, MOST, read_past_cache};
 use crate::verify::place::{Place, Surveyed};
 use crate::verify::shared::Shared;
 use crate::verify::slot::{Content, Slot};
 use crate::verify::state::SlotState;
+use linux::files::Aligned;
 
 /// Generations that a crash may have used up since the last checkpoint.
 const SPARE: u32 = 1 << 20;

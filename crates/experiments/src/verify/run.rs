@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use storage::FileSystem;
 
-use crate::verify::block::{Aligned, BLOCK};
+use crate::verify::block::BLOCK;
 use crate::verify::cause::CauseCount;
 use crate::verify::check::read_past_cache;
 use crate::verify::finding::Finding;
@@ -20,6 +20,7 @@ use crate::verify::slot::{Content, Slot};
 use crate::verify::stage::{self, Progress, Work};
 use crate::verify::state::{SlotState, State};
 use crate::verify::{Plan, VerifyError, recover, trimmed};
+use linux::files::Aligned;
 
 /// Between two checkpoints, at which everything is forced to the medium.
 const ROUND: Duration = Duration::from_secs(5);

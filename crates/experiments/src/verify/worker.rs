@@ -7,13 +7,14 @@ use std::os::unix::fs::FileExt;
 use fastrand::Rng;
 use rustix::fs::FallocateFlags;
 
-use crate::verify::block::{self, Aligned, BLOCK};
+use crate::verify::block::{self, BLOCK};
 use crate::verify::check::{Checker, MOST};
 use crate::verify::discards::{Freed, How};
 use crate::verify::home::{doomed_name, slot_name};
 use crate::verify::place::Place;
 use crate::verify::shared::Shared;
 use crate::verify::slot::{Content, Slot};
+use linux::files::Aligned;
 
 /// A thread's slots and room.
 pub(crate) struct Worker<'a, 'b> {

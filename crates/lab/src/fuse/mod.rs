@@ -8,7 +8,6 @@
 //! system call takes an answer and brings the next request, and no other processor is woken.
 //! Elsewhere threads read requests from `/dev/fuse` and write the answers to it.
 
-mod files;
 mod message;
 mod queues;
 mod reply;
@@ -29,10 +28,9 @@ pub(crate) use reply::Reply;
 pub use switch::put_back_switch;
 
 use crate::device::{Device, Op};
-use files::{Action, Files};
 use message::{Init, Request, can, op, out_header};
 use queues::{Queues, written};
-use reply::{To, answer};
+use reply::{Action, Files, To, answer};
 use switch::Switch;
 
 /// The one file's name.

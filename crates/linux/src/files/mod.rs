@@ -19,7 +19,7 @@ use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-pub use direct::{DirectAlignment, DirectIo, NoFile, direct_alignment, probe_direct};
+pub use direct::{Aligned, DirectAlignment, DirectIo, NoFile, direct_alignment, probe_direct};
 pub use elsewhere::open_elsewhere;
 pub use map::{FileExtent, extents, extents_within};
 pub use own::{make_own_directory, own_directory};

@@ -10,15 +10,14 @@
 //! | `start` | which file systems can be guarded, and what makes others fit |
 //! | `state` | a locked directory of root's for each file system |
 //! | `orders`, `status` | the orders that a running guard takes, and what it reports |
-//! | `common` | what both ways have: state, orders, messages |
+//! | `common` | what both ways have: state, orders, messages, how late trims come |
 //! | `trims` | the way of ext4 and XFS: the loop of looks and trims |
 //! | `debt` | what is free and not certainly trimmed: pure |
 //! | `look` | the kernel's list of free extents, and the sign that it was incomplete |
-//! | `due` | which debt is due, how fast it is trimmed, and why the rest waits |
 //! | `pick` | the order of trims, and their windows: pure |
 //! | `note` | the debt on the disk |
-//! | `series` | one throttled series of trims |
-//! | `ages`, `hours` | how late trims come; the hours of a day in which they run |
+//! | `series` | which debt is due, why the rest waits, and one throttled series of trims |
+//! | [`Hours`] | the hours of a day in which they run |
 //! | `btrfs` | the way of btrfs: the rate of the kernel's own trims |
 
 mod btrfs;

@@ -8,11 +8,10 @@
 //! |---|---|
 //! | [`Stack`] | what the storage stack does with freed space, and where its discards are counted |
 //! | [`Setup`], [`Throttle`] | the loop: ask, wait, free, commit, wait for the discards |
-//! | `observation` | the start: canary, counters, and the foreground before anything is freed |
-//! | `monitor` | what the devices and the canary did since the last look: `counters`, `canary`, `uncounted`, `absences` |
-//! | `ledger` | what was freed and committed so far |
+//! | `setup` | the choices, and the start: canary, counters, and the foreground before anything is freed |
+//! | `monitor` | what the devices and the canary did since the last look, with `counters` and `canary` |
 //! | `space` | how full the file system is |
-//! | `commits` | commits that make a file system send its discards |
+//! | `commits` | what was freed and committed so far; commits that make a file system send its discards |
 //! | [`Decisions`], [`Summary`] | what the pacer decided, and what the deletion came to |
 //!
 //! A deleter of files uses a [`Volume`](crate::Volume), which knows how to cut a file into
@@ -82,6 +81,9 @@ use commits::{Commits, Ledger};
 use monitor::Monitor;
 use space::SpaceWatch;
 use worker::Worker;
+
+/// The pacer is asked at least this often, however much it allowed.
+pub(crate) const LONGEST_GRANT: Duration = Duration::from_millis(100);
 
 /// The foreground is observed for so long before anything is freed: for [`BASELINE`] if it
 /// reads, because its later loss is measured against that.

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 use linux::SysRoot;
+use linux::files::Aligned;
 use linux::presence::Witness;
 use linux::stats::StatsError;
 use linux::vm::{Traffic, Vmstat};
@@ -277,7 +278,7 @@ const LEARN: usize = 9;
 #[derive(Debug)]
 pub(super) struct Uncounted {
     file: Arc<File>,
-    buffer: Vec<u8>,
+    buffer: Aligned,
     usual: Duration,
     reads: u64,
     discards: Discards,
@@ -300,7 +301,7 @@ impl Uncounted {
         let before = vmstat.as_ref().and_then(Vmstat::read).unwrap_or_default();
         let mut uncounted = Uncounted {
             file,
-            buffer: vec![0; 2 * BLOCK],
+            buffer: Aligned::new(BLOCK),
             usual: Duration::ZERO,
             reads: 0,
             discards: Discards::default(),
@@ -371,12 +372,10 @@ impl Uncounted {
     }
 
     fn read(&mut self) -> io::Result<Duration> {
-        let skip = self.buffer.as_ptr().align_offset(BLOCK);
         let blocks = (self.file.metadata()?.len() / BLOCK as u64).max(1);
         let at = fastrand::u64(..blocks) * BLOCK as u64;
         let began = Instant::now();
-        self.file
-            .read_at(&mut self.buffer[skip..skip + BLOCK], at)?;
+        self.file.read_at(self.buffer.get(BLOCK), at)?;
         self.reads += 1;
         Ok(began.elapsed())
     }

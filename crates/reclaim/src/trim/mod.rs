@@ -30,25 +30,23 @@ mod windows;
 
 use std::io;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use linux::trim::{Range, is_unsupported};
 use record::units::names;
 
 pub(crate) use pieces::{Pieces, refused};
 pub use storage::trimmable::{FSTAB, MOUNTED, SelectError, Selected, select};
+pub(crate) use survey::is_over_file;
 pub use survey::{Part, Survey, state_directory};
 
 use crate::error::ReclaimError;
 use crate::event::{Event, Listener, Looked, Progress, Reply, note_all};
-use crate::throttle::{Pacing, Summary};
+use crate::throttle::{LONGEST_GRANT, Pacing, Summary};
 use notebook::Notebook;
 use pieces::Trimmer;
 use remaining::{Ended, Remaining};
 use windows::{Limit, Window};
-
-/// The pacer is asked at least this often, however much it allowed.
-const LONGEST_GRANT: Duration = Duration::from_millis(100);
 
 /// Trims one file system.
 #[derive(Debug)]

@@ -208,10 +208,6 @@ impl Survey {
         self.device.as_deref()
     }
 
-    pub(super) fn is_paced(&self) -> bool {
-        self.stack.mode != DebtMode::Never
-    }
-
     pub(super) fn is_counted(&self) -> bool {
         self.stack.mode == DebtMode::Commit
     }
@@ -271,7 +267,7 @@ impl Survey {
             notes.push(why.to_owned());
         }
         notes.extend(self.by_drive.as_ref().map(ToString::to_string));
-        if self.is_paced() && !self.is_counted() {
+        if self.stack.is_paced() && !self.is_counted() {
             let why = "the devices' statistics are off: what is discarded can't be seen, and the \
                        rate is held instead";
             notes.push(why.to_owned());
@@ -280,7 +276,7 @@ impl Survey {
     }
 }
 
-fn is_over_file(device: &DeviceInfo) -> bool {
+pub(crate) fn is_over_file(device: &DeviceInfo) -> bool {
     device.kind == DeviceKind::Loop && !device.leaf
 }
 

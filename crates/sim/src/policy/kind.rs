@@ -7,11 +7,11 @@ use pace::Goal;
 use record::DiscardSetting;
 
 use super::adaptive::Adaptive;
-use super::btrfs::{BtrfsAsync, BtrfsSync};
+use super::btrfs::BtrfsAsync;
 use super::ffs::{InOrder, Queued};
 use super::fstrim::Fstrim;
 use super::guard::Guard;
-use super::xfs::{Ext4Online, F2fs, XfsOnline};
+use super::online::{F2fs, Online, XfsOnline};
 use super::{Desk, Policy};
 use crate::keys::{BLOCKS, DURATION, Pair, SHARE, SIZE, SPAN, TRUTH, settings};
 use crate::stack::Limits;
@@ -163,14 +163,14 @@ impl PolicyKind {
                 p.collect,
                 limits,
             )),
-            PolicyKind::Ext4Online => Box::new(Ext4Online::new(p.piece, limits)),
+            PolicyKind::Ext4Online => Box::new(Online::ext4(p.piece, limits)),
             PolicyKind::XfsOnline => Box::new(XfsOnline::new(
                 p.depth as usize,
                 p.throttled_depth as usize,
                 p.throttle_after,
                 limits,
             )),
-            PolicyKind::BtrfsSync => Box::new(BtrfsSync::new(limits)),
+            PolicyKind::BtrfsSync => Box::new(Online::btrfs(limits)),
             PolicyKind::BtrfsAsync => Box::new(BtrfsAsync::new(
                 p.delay,
                 p.iops_limit,

@@ -15,9 +15,9 @@ mod ffs;
 mod fstrim;
 mod guard;
 mod kind;
+mod online;
 mod outbox;
 mod paced;
-mod xfs;
 
 pub use kind::{Parameters, PolicyKind};
 

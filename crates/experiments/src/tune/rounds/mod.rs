@@ -14,11 +14,11 @@ use record::{EndReason, RecordWriter, RunRecord};
 use serde::Serialize;
 
 use crate::Error;
+use crate::tune::candidates::{BESIDE, surveyed_anew};
 use crate::tune::disturbed::disturbed;
 use crate::tune::figures::Figures;
 use crate::tune::frontier::Point;
 use crate::tune::settings::Settings;
-use crate::tune::setup::{BESIDE, surveyed_anew};
 use crate::tune::trials::{Trial, Trials};
 
 /// A smaller limit isn't tried where one takes so many times as long as the first.

@@ -41,11 +41,6 @@ pub(crate) const FILE: &std::ffi::CStr = c"file";
 
 const KEPT: &str = "kept-";
 
-/// File systems whose journal or tree is one for all: Linux, include/uapi/linux/magic.h.
-const XFS: u64 = 0x5846_5342;
-
-const BTRFS: u64 = 0x9123_683e;
-
 /// A trash that this process holds.
 #[derive(Debug)]
 pub(crate) struct Trash {
@@ -168,9 +163,7 @@ impl Trash {
     /// XFS and btrfs write them in order with the frees that follow, so nothing is done there.
     /// Elsewhere a power failure could otherwise show the old name with no content behind it.
     pub(crate) fn settle(&self) {
-        let orders = rustix::fs::fstatfs(self.directory())
-            .is_ok_and(|found| [XFS, BTRFS].contains(&(found.f_type as u64)));
-        if orders {
+        if let Some(directory::XFS | directory::BTRFS) = directory::kind(self.directory()) {
             return;
         }
         for changed in [self.directory(), self.parent.as_fd()] {

@@ -1,4 +1,4 @@
-//! XFS mounted with `discard`.
+//! File systems mounted with `discard`: XFS, f2fs, ext4, and btrfs with `discard=sync`.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use ssd::Time;
 use ssd::extents::{Order as By, Short};
 
 use super::outbox::{Outbox, Shape};
-use super::{Desk, Limits, Order, Policy};
+use super::{Desk, Limits, Nature, Order, Policy};
 
 /// Discards that are handed to the kernel at once: as many as there may ever be.
 const AT_ONCE: usize = 4096;
@@ -166,29 +166,52 @@ impl Policy for F2fs {
     }
 }
 
-// ext4 mounted with `discard`.
+// ext4 mounted with `discard`, and btrfs with `discard=sync`: one discard in flight.
 
-/// After the journal's commit one kernel thread sends a discard for each free extent, at most one
-/// block group, one in flight (Linux 5.15 and later: `ext4_discard_work`). Freed space may be
-/// allocated at once; the thread takes a range out of the free space while it discards it.
+/// ext4: after the journal's commit one kernel thread sends a discard for each free extent, at most
+/// one block group (Linux 5.15 and later: `ext4_discard_work`). Freed space may be allocated at
+/// once; the thread takes a range out of the free space while it discards it.
+///
+/// btrfs: inside the transaction's commit, pieces of at most 1 GiB; whoever syncs waits for the
+/// commit.
 #[derive(Debug)]
-pub(super) struct Ext4Online {
+pub(super) struct Online {
     outbox: Outbox,
+    is_btrfs: bool,
 }
 
-impl Ext4Online {
+/// The largest piece of `discard=sync`.
+const SYNC_PIECE: u64 = 1 << 30;
+
+impl Online {
     /// `piece`: most bytes in a discard.
-    pub(super) fn new(piece: u64, limits: Limits) -> Ext4Online {
-        let piece = piece.min(limits.max_bytes);
-        Ext4Online {
-            outbox: Outbox::new(Shape::single(1, piece)),
+    pub(super) fn ext4(piece: u64, limits: Limits) -> Online {
+        Online {
+            outbox: Outbox::new(Shape::single(1, piece.min(limits.max_bytes))),
+            is_btrfs: false,
+        }
+    }
+
+    pub(super) fn btrfs(limits: Limits) -> Online {
+        Online {
+            is_btrfs: true,
+            ..Online::ext4(SYNC_PIECE, limits)
         }
     }
 }
 
-impl Policy for Ext4Online {
+impl Policy for Online {
+    fn nature(&self) -> Nature {
+        Nature {
+            commit_waits: self.is_btrfs,
+            ..Nature::default()
+        }
+    }
+
     fn freed(&mut self, ranges: &[Range<u64>], desk: &mut Desk<'_>) {
-        desk.release(ranges);
+        if !self.is_btrfs {
+            desk.release(ranges);
+        }
         self.outbox.add(ranges);
         self.outbox.pump(desk);
     }
