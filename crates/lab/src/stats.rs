@@ -5,7 +5,7 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-use crate::transport::Transport;
+use crate::fuse::Transport;
 
 record::kinds! {
     /// The kinds of commands that are counted.

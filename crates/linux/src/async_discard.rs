@@ -5,24 +5,12 @@
 //! kernel then waits 1000 / limit ms from one discard to the next (Linux 6.12,
 //! `btrfs_discard_calc_delay`); at 0 it takes six hours for all that waits.
 
-use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::fd::BorrowedFd;
-use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
-use std::time::Duration;
-
-use rustix::fs::FlockOperation;
-use rustix::io::Errno;
 
 use crate::SysRoot;
-use crate::patience;
 use crate::sysroot::number;
-use crate::watcher::{Undo, Watcher};
-
-/// For so long another process may hold the limit: one that was just killed is about to put it
-/// back.
-const BUSY_FOR: Duration = Duration::from_secs(2);
+use crate::watcher::{Before, Setting};
 
 /// The largest limit that the kernel keeps apart: it counts whole milliseconds.
 pub const MOST_PER_S: u32 = 1000;
@@ -32,21 +20,7 @@ pub const MOST_PER_S: u32 = 1000;
 #[derive(Debug)]
 pub struct AsyncDiscard {
     directory: PathBuf,
-    /// Open for reading and writing, and locked (by the watcher too) until the value is back.
-    file: File,
-    before: Before,
-    /// `None` once it is back.
-    watcher: Option<Watcher>,
-}
-
-/// The value before, as text.
-#[derive(Debug, Clone)]
-struct Before(String);
-
-impl Undo for Before {
-    fn undo(&self, on: BorrowedFd<'_>) -> bool {
-        rustix::io::pwrite(on, self.0.as_bytes(), 0) == Ok(self.0.len())
-    }
+    setting: Setting,
 }
 
 /// The free space that the trimmer hasn't discarded yet.
@@ -71,27 +45,22 @@ impl AsyncDiscard {
     /// process has changed it and will put it back (`ResourceBusy`).
     pub fn take(sys: &SysRoot, uuid: &str) -> io::Result<AsyncDiscard> {
         let directory = directory(sys, uuid);
-        let mut options = OpenOptions::new();
-        let file = options.read(true).write(true);
-        let file = file.open(directory.join("iops_limit"))?;
-        let lock = || rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive);
-        patience::while_is(Errno::WOULDBLOCK, BUSY_FOR, lock).map_err(|errno| match errno {
-            Errno::WOULDBLOCK => io::Error::from(io::ErrorKind::ResourceBusy),
-            errno => errno.into(),
-        })?;
-        let before = Before(fs::read_to_string(directory.join("iops_limit"))?);
-        let watcher = Watcher::start(&file, None, &before)?;
+        let path = directory.join("iops_limit");
+        let file = Setting::lock(&path)?;
+        let text = std::fs::read_to_string(path)?;
+        let before = Before {
+            unchanged: text.clone(),
+            text,
+        };
         Ok(AsyncDiscard {
             directory,
-            file,
-            before,
-            watcher: Some(watcher),
+            setting: Setting::take(file, before)?,
         })
     }
 
     /// The limit before.
     pub fn before(&self) -> &str {
-        self.before.0.trim()
+        self.setting.before.text.trim()
     }
 
     /// From now on at most so many discards a second, 1 to [`MOST_PER_S`].
@@ -100,7 +69,7 @@ impl AsyncDiscard {
     /// The kernel's error, as after an unmount.
     pub fn set(&self, per_second: u32) -> io::Result<()> {
         let text = per_second.clamp(1, MOST_PER_S).to_string();
-        self.file.write_all_at(text.as_bytes(), 0)
+        self.setting.write(&text)
     }
 
     /// Puts the old limit back.
@@ -108,20 +77,7 @@ impl AsyncDiscard {
     /// # Errors
     /// The kernel's error, as after an unmount.
     pub fn restore(mut self) -> io::Result<()> {
-        self.end()
-    }
-
-    fn end(&mut self) -> io::Result<()> {
-        let Some(watcher) = self.watcher.take() else {
-            return Ok(());
-        };
-        match self.file.write_all_at(self.before.0.as_bytes(), 0) {
-            Ok(()) => watcher.dismiss(),
-            // It goes on trying for a while.
-            Err(error) if !watcher.restore() => return Err(error),
-            Err(_) => {}
-        }
-        Ok(())
+        self.setting.restore(Setting::put_back)
     }
 
     /// The free space that isn't discarded yet.
@@ -145,15 +101,10 @@ impl AsyncDiscard {
     }
 }
 
-impl Drop for AsyncDiscard {
-    fn drop(&mut self) {
-        // Nobody is left to tell: whoever can be told calls restore.
-        let _ = self.end();
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -4,18 +4,14 @@
 //! As with a limit, a child process waits for the end of this one, be it by `kill -9`, and
 //! puts the old value back.
 
-use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::BorrowedFd;
-use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
 use record::units::names;
-use rustix::fs::FlockOperation;
 
 use crate::SysRoot;
 use crate::limit::whole;
-use crate::watcher::{Undo, Watcher};
+use crate::watcher::{Before, Setting};
 
 /// Why counters were not switched on, or not off again.
 #[derive(Debug, thiserror::Error)]
@@ -45,19 +41,7 @@ pub enum CountersError {
 pub struct CountersGuard {
     device: String,
     path: PathBuf,
-    file: File,
-    /// `None` once they are off again.
-    watcher: Option<Watcher>,
-}
-
-/// Switches counters off.
-#[derive(Debug)]
-struct Off;
-
-impl Undo for Off {
-    fn undo(&self, on: BorrowedFd<'_>) -> bool {
-        rustix::io::pwrite(on, b"0", 0) == Ok(1)
-    }
+    setting: Setting,
 }
 
 impl CountersGuard {
@@ -75,18 +59,17 @@ impl CountersGuard {
             file: path.clone(),
             source,
         };
-        let mut options = OpenOptions::new();
-        let file = options.read(true).write(true).open(&path).map_err(failed)?;
-        rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)
-            .map_err(|errno| failed(errno.into()))?;
-        // Before anything is changed.
-        let watcher = Watcher::start(&file, None, &Off).map_err(failed)?;
-        file.write_all_at(b"1", 0).map_err(failed)?;
+        let before = Before {
+            unchanged: "0".to_owned(),
+            text: "0".to_owned(),
+        };
+        let file = Setting::lock(&path).map_err(failed)?;
+        let setting = Setting::take(file, before).map_err(failed)?;
+        setting.write("1").map_err(failed)?;
         Ok(CountersGuard {
             device,
             path,
-            file,
-            watcher: Some(watcher),
+            setting,
         })
     }
 
@@ -100,32 +83,11 @@ impl CountersGuard {
     /// # Errors
     /// When that can't be done. The message says how.
     pub fn restore(mut self) -> Result<(), CountersError> {
-        self.end()
-    }
-
-    fn end(&mut self) -> Result<(), CountersError> {
-        let Some(watcher) = self.watcher.take() else {
-            return Ok(());
-        };
-        if self.file.write_all_at(b"0", 0).is_ok() {
-            watcher.dismiss();
-            return Ok(());
-        }
-        // It goes on trying for a while.
-        match watcher.restore() {
-            true => Ok(()),
-            false => Err(CountersError::NotRestored {
-                device: self.device.clone(),
-                file: self.path.clone(),
-            }),
-        }
-    }
-}
-
-impl Drop for CountersGuard {
-    fn drop(&mut self) {
-        // Nobody is left to tell: whoever can be told calls restore.
-        let _ = self.end();
+        let restored = self.setting.restore(Setting::put_back);
+        restored.map_err(|_| CountersError::NotRestored {
+            device: self.device.clone(),
+            file: self.path.clone(),
+        })
     }
 }
 

@@ -19,26 +19,14 @@
 //! # Ok::<(), linux::limit::LimitError>(())
 //! ```
 
-use std::fs::{self, File, OpenOptions};
-use std::io;
-use std::os::fd::BorrowedFd;
-use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
-use std::time::Duration;
-
-use rustix::fs::FlockOperation;
-use rustix::io::Errno;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use record::units::names;
 
 use crate::SysRoot;
-use crate::patience;
 use crate::sysroot::number;
-use crate::watcher::{Undo, Watcher};
-
-/// For so long another process may hold the limit: one that was just killed is
-/// about to put it back.
-const BUSY_FOR: Duration = Duration::from_secs(2);
+use crate::watcher::{self, Before, Setting};
 
 /// The largest number that the kernel takes for a limit.
 const MOST: u64 = u32::MAX as u64;
@@ -99,33 +87,10 @@ pub struct LimitGuard {
     /// Kernel name of the whole device.
     device: String,
     path: PathBuf,
-    /// Open for reading and writing, and locked (by the watcher too) until the value is back.
-    file: File,
+    setting: Setting,
     before_bytes: u64,
     /// The value that is there after it is put back.
     back_bytes: u64,
-    back: Back,
-    /// `None` once it is back.
-    watcher: Option<Watcher>,
-}
-
-/// The value to write to get the old value back.
-#[derive(Debug)]
-struct Back {
-    /// The old value.
-    before: String,
-    /// The text to write.
-    asked: String,
-}
-
-impl Undo for Back {
-    fn undo(&self, on: BorrowedFd<'_>) -> bool {
-        let mut text = [0u8; 32];
-        let length = rustix::io::pread(on, &mut text, 0).unwrap_or(0);
-        // Where nothing was set, nothing is written: not every value comes back so.
-        text[..length].trim_ascii_end() == self.before.as_bytes()
-            || rustix::io::pwrite(on, self.asked.as_bytes(), 0) == Ok(self.asked.len())
-    }
 }
 
 impl LimitGuard {
@@ -140,21 +105,14 @@ impl LimitGuard {
         })?;
         let queue = sys.class(&whole).join("queue");
         let path = queue.join("discard_max_bytes");
-        let open = |source| LimitError::Open {
-            file: path.clone(),
-            source,
-        };
-        let mut options = OpenOptions::new();
-        let file = options.read(true).write(true).open(&path).map_err(open)?;
-        let lock = || rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive);
-        patience::while_is(Errno::WOULDBLOCK, BUSY_FOR, lock).map_err(|errno| match errno {
-            Errno::WOULDBLOCK => LimitError::Busy { file: path.clone() },
-            errno => open(errno.into()),
+        let file = Setting::lock(&path).map_err(|source| match source.kind() {
+            io::ErrorKind::ResourceBusy => LimitError::Busy { file: path.clone() },
+            _ => LimitError::Open {
+                file: path.clone(),
+                source,
+            },
         })?;
-        let before_bytes = read(&file).map_err(|source| LimitError::Read {
-            file: path.clone(),
-            source,
-        })?;
+        let before_bytes = watcher::number(&file).map_err(|error| unread(&path, error))?;
         if before_bytes == 0 {
             return Err(LimitError::None {
                 device: whole,
@@ -167,22 +125,20 @@ impl LimitGuard {
             Some(back) => (back, before_bytes),
             None => (most, most),
         };
-        let back = Back {
-            before: before_bytes.to_string(),
-            asked: back.to_string(),
+        let before = Before {
+            unchanged: before_bytes.to_string(),
+            text: back.to_string(),
         };
-        let watcher = Watcher::start(&file, None, &back).map_err(|source| LimitError::Watcher {
+        let setting = Setting::take(file, before).map_err(|source| LimitError::Watcher {
             file: path.clone(),
             source,
         })?;
         Ok(LimitGuard {
             device: whole,
             path,
-            file,
+            setting,
             before_bytes,
             back_bytes,
-            back,
-            watcher: Some(watcher),
         })
     }
 
@@ -202,10 +158,15 @@ impl LimitGuard {
     /// When the kernel refuses it, or makes something else of it.
     pub fn set(&self, bytes: u64) -> Result<(), LimitError> {
         if bytes == self.before_bytes {
-            return self.put_back();
+            let wanted = [self.before_bytes, self.back_bytes];
+            return put_back(&self.setting, &self.path, wanted);
         }
-        self.write(&bytes.to_string(), bytes)?;
-        match self.now()? {
+        write(&self.setting, &self.path, &bytes.to_string(), bytes)?;
+        match self
+            .setting
+            .number()
+            .map_err(|error| unread(&self.path, error))?
+        {
             now if now == bytes => Ok(()),
             now => Err(LimitError::Ignored {
                 file: self.path.clone(),
@@ -220,65 +181,46 @@ impl LimitGuard {
     /// # Errors
     /// When that can't be done. It says how.
     pub fn restore(mut self) -> Result<(), LimitError> {
-        self.end()
+        let (path, wanted) = (self.path.clone(), [self.before_bytes, self.back_bytes]);
+        self.setting
+            .restore(|setting| put_back(setting, &path, wanted))
     }
 
     /// Leaves the limit as it is now.
     pub fn keep(mut self) {
-        if let Some(watcher) = self.watcher.take() {
-            watcher.dismiss();
-        }
-    }
-
-    fn end(&mut self) -> Result<(), LimitError> {
-        let Some(watcher) = self.watcher.take() else {
-            return Ok(());
-        };
-        match self.put_back() {
-            Ok(()) => watcher.dismiss(),
-            // It goes on trying for a while.
-            Err(error) if !watcher.restore() => return Err(error),
-            Err(_) => {}
-        }
-        Ok(())
-    }
-
-    fn put_back(&self) -> Result<(), LimitError> {
-        let is_back = |now| now == self.before_bytes || now == self.back_bytes;
-        if !is_back(self.now()?) {
-            self.write(&self.back.asked, self.back_bytes)?;
-        }
-        match self.now()? {
-            now if is_back(now) => Ok(()),
-            now => Err(LimitError::NotRestored {
-                file: self.path.clone(),
-                before: self.back_bytes,
-                now,
-            }),
-        }
-    }
-
-    fn now(&self) -> Result<u64, LimitError> {
-        read(&self.file).map_err(|source| LimitError::Read {
-            file: self.path.clone(),
-            source,
-        })
-    }
-
-    fn write(&self, text: &str, bytes: u64) -> Result<(), LimitError> {
-        let written = self.file.write_all_at(text.as_bytes(), 0);
-        written.map_err(|source| LimitError::Write {
-            file: self.path.clone(),
-            bytes,
-            source,
-        })
+        self.setting.keep();
     }
 }
 
-impl Drop for LimitGuard {
-    fn drop(&mut self) {
-        // Nobody is left to tell: whoever can be told calls restore.
-        let _ = self.end();
+/// Writes the old value, unless one of those that are as good is there.
+fn put_back(setting: &Setting, path: &Path, [before, back]: [u64; 2]) -> Result<(), LimitError> {
+    let now = || setting.number().map_err(|error| unread(path, error));
+    let is_back = |now| now == before || now == back;
+    if !is_back(now()?) {
+        write(setting, path, &setting.before.text, back)?;
+    }
+    match now()? {
+        now if is_back(now) => Ok(()),
+        now => Err(LimitError::NotRestored {
+            file: path.to_owned(),
+            before: back,
+            now,
+        }),
+    }
+}
+
+fn write(setting: &Setting, path: &Path, text: &str, bytes: u64) -> Result<(), LimitError> {
+    setting.write(text).map_err(|source| LimitError::Write {
+        file: path.to_owned(),
+        bytes,
+        source,
+    })
+}
+
+fn unread(path: &Path, source: io::Error) -> LimitError {
+    LimitError::Read {
+        file: path.to_owned(),
+        source,
     }
 }
 
@@ -314,16 +256,10 @@ pub fn back(bytes: u64, granularity: u64) -> Option<u64> {
         .filter(|&back| back <= MOST)
 }
 
-fn read(file: &File) -> io::Result<u64> {
-    let mut text = [0u8; 32];
-    let length = file.read_at(&mut text, 0)?;
-    let text = std::str::from_utf8(&text[..length]).map_err(io::Error::other)?;
-    text.trim().parse().map_err(io::Error::other)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::watcher::Undo;
     use std::os::fd::AsFd;
     use testkit::Machine;
 
@@ -395,11 +331,11 @@ mod tests {
         let path = SysRoot::at(machine.root())
             .class("nvme0n1")
             .join("queue/discard_max_bytes");
-        let file = OpenOptions::new().read(true).write(true).open(&path);
+        let file = fs::OpenOptions::new().read(true).write(true).open(&path);
         let file = file.unwrap();
-        let back = Back {
-            before: (8u64 << 30).to_string(),
-            asked: "4294966784".to_owned(),
+        let back = Before {
+            unchanged: (8u64 << 30).to_string(),
+            text: "4294966784".to_owned(),
         };
         assert!(back.undo(file.as_fd()));
         assert_eq!(number(&path), 8 << 30);

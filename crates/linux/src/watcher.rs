@@ -1,13 +1,23 @@
 //! The child process that puts something back when its parent can't: a mount's
-//! option, a device's limit.
+//! option, a device's limit. [`Setting`] is a value in a file of the kernel's, changed for a while.
 
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::time::Duration;
 
+use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 use rustix::pipe::PipeFlags;
 use rustix::process::{Pid, WaitOptions, WaitStatus};
+
+use crate::patience;
+
+/// For so long another process may hold a setting: one that was just killed is about to put it back.
+const BUSY_FOR: Duration = Duration::from_secs(2);
 
 /// How often the child tries, and how long it waits in between, in nanoseconds.
 const ATTEMPTS: u32 = 100;
@@ -23,6 +33,121 @@ pub trait Undo {
     /// whether that went well. A forked child calls it: it may make system calls,
     /// and neither allocate nor take a lock.
     fn undo(&self, on: BorrowedFd<'_>) -> bool;
+}
+
+/// A value in a file of the kernel's, ours to change. It is again what it was when this is dropped,
+/// and when this process ends in any way.
+#[derive(Debug)]
+pub(crate) struct Setting {
+    /// Locked, by the watcher too, until the value is back.
+    file: File,
+    pub(crate) before: Before,
+    /// `None` once it is back.
+    watcher: Option<Watcher>,
+}
+
+/// How a setting gets its old value back.
+#[derive(Debug, Clone)]
+pub(crate) struct Before {
+    /// With this value, nothing is written: not every value comes back so.
+    pub(crate) unchanged: String,
+    /// The text to write.
+    pub(crate) text: String,
+}
+
+impl Before {
+    fn put_back(&self, on: BorrowedFd<'_>) -> Result<(), Errno> {
+        let mut now = [0u8; 32];
+        let length = rustix::io::pread(on, &mut now, 0).unwrap_or(0);
+        if now[..length].trim_ascii_end() == self.unchanged.trim_ascii_end().as_bytes() {
+            return Ok(());
+        }
+        match rustix::io::pwrite(on, self.text.as_bytes(), 0)? {
+            written if written == self.text.len() => Ok(()),
+            _ => Err(Errno::IO),
+        }
+    }
+}
+
+impl Undo for Before {
+    fn undo(&self, on: BorrowedFd<'_>) -> bool {
+        self.put_back(on).is_ok()
+    }
+}
+
+impl Setting {
+    /// The open file of a setting, locked. Its error is [`io::ErrorKind::ResourceBusy`] while
+    /// another process has changed it.
+    pub(crate) fn lock(path: &Path) -> io::Result<File> {
+        let file = OpenOptions::new().read(true).write(true).open(path)?;
+        let lock = || rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive);
+        match patience::while_is(Errno::WOULDBLOCK, BUSY_FOR, lock) {
+            Ok(()) => Ok(file),
+            Err(Errno::WOULDBLOCK) => Err(io::ErrorKind::ResourceBusy.into()),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// Starts the child that puts it back, and changes nothing yet.
+    pub(crate) fn take(file: File, before: Before) -> io::Result<Setting> {
+        let watcher = Some(Watcher::start(&file, None, &before)?);
+        Ok(Setting {
+            file,
+            before,
+            watcher,
+        })
+    }
+
+    pub(crate) fn write(&self, text: &str) -> io::Result<()> {
+        self.file.write_all_at(text.as_bytes(), 0)
+    }
+
+    /// The number that it is now.
+    pub(crate) fn number(&self) -> io::Result<u64> {
+        number(&self.file)
+    }
+
+    /// Puts it back; if that fails, the child tries.
+    pub(crate) fn restore<E>(
+        &mut self,
+        put_back: impl FnOnce(&Setting) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let Some(watcher) = self.watcher.take() else {
+            return Ok(());
+        };
+        match put_back(self) {
+            Ok(()) => watcher.dismiss(),
+            Err(error) if !watcher.restore() => return Err(error),
+            Err(_) => {}
+        }
+        Ok(())
+    }
+
+    pub(crate) fn put_back(&self) -> io::Result<()> {
+        Ok(self.before.put_back(self.file.as_fd())?)
+    }
+
+    /// Leaves it as it is now.
+    pub(crate) fn keep(&mut self) {
+        if let Some(watcher) = self.watcher.take() {
+            watcher.dismiss();
+        }
+    }
+}
+
+impl Drop for Setting {
+    fn drop(&mut self) {
+        // Nobody is left to hear of a failure: who wants to know calls `restore`.
+        let _ = self.restore(Setting::put_back);
+    }
+}
+
+/// The number in a file of the kernel's.
+pub(crate) fn number(file: &File) -> io::Result<u64> {
+    let mut text = [0u8; 32];
+    let length = file.read_at(&mut text, 0)?;
+    let text = std::str::from_utf8(&text[..length]).map_err(io::Error::other)?;
+    text.trim().parse().map_err(io::Error::other)
 }
 
 /// A running watcher. Dropped without [`Watcher::dismiss`], it restores.

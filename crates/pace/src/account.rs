@@ -11,7 +11,7 @@ mod goals;
 mod readers;
 #[cfg(test)]
 mod tests;
-mod waits;
+pub(crate) mod waits;
 
 use serde::Serialize;
 use std::time::Duration;

@@ -11,11 +11,9 @@ use std::time::Duration;
 
 use ssd::{Card, Time};
 
-use crate::advice::{Advice, Why};
 use crate::budget::Budget;
 use crate::cost::Cost;
-use crate::debt::{Debt, DebtMode, Duty};
-use crate::deferred::{DeferredRate, DeferredTerms};
+use crate::debt::{Debt, DebtMode, Duty, SecondDiscards};
 use crate::feedback::Feedback;
 use crate::flight::{Flight, RoundTrips};
 use crate::goal::Goal;
@@ -23,14 +21,14 @@ use crate::interference::Interference;
 use crate::latency::Latency;
 use crate::meter::{Meter, Tick};
 use crate::ownership::OwnDiscards;
-use crate::pacer::State;
+use crate::pacer::{Advice, State, Why};
 use crate::pause::{self, Pause, PauseTerms};
 use crate::piece::Sizes;
 use crate::plan::plan;
 use crate::quantity::{Bytes, Seconds, Share};
 use crate::refusal::Refusal;
-use crate::second_discards::SecondDiscards;
 use crate::shape::{MOST_BESIDE, is_beside};
+use crate::simple::{DeferredRate, DeferredTerms};
 use crate::terms::{LossLimit, Terms};
 use crate::work::Work;
 

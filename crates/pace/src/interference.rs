@@ -6,10 +6,10 @@
 
 use std::time::Duration;
 
+use crate::account::waits::UsualLatency;
 use crate::feedback::Canary;
 use crate::meter::{OthersTick, Reads, Tick};
 use crate::quantity::{Seconds, Share};
-use crate::usual_latency::UsualLatency;
 
 /// How long a quiet second is remembered, in quiet time.
 const QUIET_MEMORY: Seconds = Seconds(0.4);

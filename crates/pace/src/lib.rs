@@ -50,11 +50,9 @@
 
 mod account;
 mod adaptive;
-mod advice;
 mod budget;
 mod cost;
 mod debt;
-mod deferred;
 mod feedback;
 mod flight;
 mod goal;
@@ -68,11 +66,9 @@ mod piece;
 mod plan;
 mod quantity;
 mod refusal;
-mod second_discards;
 mod shape;
 mod simple;
 mod terms;
-mod usual_latency;
 mod work;
 mod worth;
 
@@ -80,11 +76,10 @@ pub use account::{
     Account, Beside, CanaryWaits, Discarded, GoalResult, Kept, LateReads, Limit, Measured,
     Observed, ReaderLoss, Witness, Worst,
 };
-pub use advice::{Advice, Why};
 pub use debt::{Debt, DebtMode, Duty};
 pub use feedback::{Canary, Discards, Feedback, Flushes, Io, Others, Space};
 pub use goal::Goal;
-pub use pacer::{Pacer, Policy, State};
+pub use pacer::{Advice, Pacer, Policy, State, Why};
 pub use plan::{Plain, Plan, plan};
 pub use refusal::Refusal;
 pub use work::{GROUP, SMALLEST_GROUP, Work};

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use ssd::Time;
 
-use crate::advice::Why;
 use crate::feedback::Feedback;
 use crate::goal::Goal;
+use crate::pacer::Why;
 use crate::quantity::{Seconds, Share};
 
 /// By how much faster it is freed than a deadline asks for.

@@ -36,6 +36,17 @@ pub(crate) fn reopen(directory: impl AsFd) -> Result<OwnedFd, Errno> {
     rustix::fs::openat(directory, c".", flags, Mode::empty())
 }
 
+/// The kinds of XFS and btrfs.
+pub(crate) const XFS: u64 = 0x5846_5342;
+pub(crate) const BTRFS: u64 = 0x9123_683e;
+
+/// Returns the kind of the file system of an open file or directory.
+pub(crate) fn kind(open: impl AsFd) -> Option<u64> {
+    rustix::fs::fstatfs(open)
+        .map(|found| found.f_type as u64)
+        .ok()
+}
+
 /// Returns the device number of an open file or directory, as `stat` shows it.
 pub(crate) fn device(open: impl AsFd) -> Option<u64> {
     rustix::fs::fstat(open).map(|stat| stat.st_dev).ok()

@@ -41,3 +41,18 @@ pub enum ReclaimError {
         source: io::Error,
     },
 }
+
+impl ReclaimError {
+    /// The error of an action on `path`, as an argument of `map_err`.
+    pub(crate) fn io<E: Into<io::Error>>(
+        action: &'static str,
+        path: impl Into<PathBuf>,
+    ) -> impl FnOnce(E) -> ReclaimError {
+        let path = path.into();
+        move |source| ReclaimError::Io {
+            action,
+            path,
+            source: source.into(),
+        }
+    }
+}

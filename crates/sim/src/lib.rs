@@ -22,7 +22,6 @@ mod engine;
 mod keys;
 mod outcome;
 mod parallel;
-mod pareto;
 mod policy;
 mod recorder;
 mod setup;
@@ -32,9 +31,8 @@ mod volume;
 mod workload;
 
 pub use engine::{SimError, run};
-pub use outcome::{Figures, Outcome};
+pub use outcome::{Figures, Outcome, pareto_front};
 pub use parallel::in_order;
-pub use pareto::pareto_front;
 pub use policy::{Desk, Nature, Order, Parameters, Policy, PolicyKind, Seen};
 pub use recorder::FreeSpace;
 pub use setup::{Drives, Named, STACKS, Setup, policies, stack};

@@ -14,7 +14,7 @@
 //! | [`remount`] | discards off for a while, or on, and back again whatever happens |
 //! | [`stack`] | which layers lie between a file system and its drives, and what does each do to discards? |
 //! | [`disks`] | which drives are below a file that a process works on? |
-//! | [`stripes`] | over how many drives are data spread evenly? |
+//! | [`counter::over`] | over how many drives are data spread evenly? |
 //! | [`deletions`] | by which events does a file system tell that a process frees space? |
 //! | [`drive`] | what does a drive say about itself and discards? |
 //! | [`trimmable`] | which file systems would fstrim choose? |
@@ -33,7 +33,6 @@ pub mod making;
 pub mod raw;
 pub mod remount;
 pub mod stack;
-pub mod stripes;
 mod target;
 pub mod trimmable;
 mod warning;

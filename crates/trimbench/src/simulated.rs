@@ -82,7 +82,7 @@ pub(crate) fn enter_cgroup(mut survey: Survey, dry: bool) -> Survey {
 /// Returns the bytes that all drives of a stripe can store, if each can store `left` more.
 fn spread(survey: &Survey, left: u64, why: String) -> (u64, String) {
     let here = linux::SysRoot::host();
-    let Some(drives) = storage::stripes::over(&here, &survey.target, &survey.devices) else {
+    let Some(drives) = storage::counter::over(&here, &survey.target, &survey.devices) else {
         return (left, why);
     };
     let copies = storage::counter::mean_copies(&survey.devices);

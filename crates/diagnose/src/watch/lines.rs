@@ -130,7 +130,7 @@ fn program(name: &str, pid: Option<u32>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::watch::example::stall;
+    use crate::watch::tests::stall;
 
     #[test]
     fn a_stall_has_a_line_for_each_device_sender_and_victim() {

@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicU64;
 
-use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -46,38 +45,19 @@ type Seconds = Counter<f64, AtomicU64>;
 /// A share of 1.
 type Share = Gauge<f64, AtomicU64>;
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Device {
-    device: String,
-}
+/// Labels, each a name and a value.
+type Labels<const N: usize> = [(&'static str, String); N];
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Sender {
-    device: String,
-    reason: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Mount {
-    mount: String,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Blocked {
-    cause: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Who {
-    who: &'static str,
+fn label(name: &'static str, value: &str) -> (&'static str, String) {
+    (name, value.to_owned())
 }
 
 /// Operations of one kind, their bytes and their waits, by device.
 #[derive(Debug, Default)]
 struct Kind {
-    operations: Family<Device, Counter>,
-    bytes: Family<Device, Counter>,
-    waits: Family<Device, Seconds>,
+    operations: Family<Labels<1>, Counter>,
+    bytes: Family<Labels<1>, Counter>,
+    waits: Family<Labels<1>, Seconds>,
 }
 
 impl Kind {
@@ -103,7 +83,7 @@ impl Kind {
         }
     }
 
-    fn add(&self, device: &Device, work: &Work) {
+    fn add(&self, device: &Labels<1>, work: &Work) {
         self.operations
             .get_or_create(device)
             .inc_by(work.operations);
@@ -121,17 +101,17 @@ pub struct Metrics {
     writes: Kind,
     discards: Kind,
     flushes: Kind,
-    in_flight: Family<Device, Gauge>,
-    discarding: Family<Device, Seconds>,
-    discarding_share: Family<Device, Share>,
-    sent: Family<Sender, Counter>,
-    sent_bytes: Family<Sender, Counter>,
-    sent_seconds: Family<Sender, Seconds>,
-    debt_bytes: Family<Mount, Gauge>,
-    debt_commands: Family<Mount, Gauge>,
-    blocked: Family<Blocked, Seconds>,
-    blocked_processes: Family<Blocked, Gauge>,
-    pressure: Family<Who, Seconds>,
+    in_flight: Family<Labels<1>, Gauge>,
+    discarding: Family<Labels<1>, Seconds>,
+    discarding_share: Family<Labels<1>, Share>,
+    sent: Family<Labels<2>, Counter>,
+    sent_bytes: Family<Labels<2>, Counter>,
+    sent_seconds: Family<Labels<2>, Seconds>,
+    debt_bytes: Family<Labels<1>, Gauge>,
+    debt_commands: Family<Labels<1>, Gauge>,
+    blocked: Family<Labels<1>, Seconds>,
+    blocked_processes: Family<Labels<1>, Gauge>,
+    pressure: Family<Labels<1>, Seconds>,
     lost: Counter,
     cpu: Seconds,
     known: BTreeSet<String>,
@@ -181,9 +161,7 @@ impl Metrics {
     pub fn add(&mut self, update: &Update) {
         let mut there = BTreeSet::new();
         for one in &update.devices {
-            let device = Device {
-                device: one.device.clone(),
-            };
+            let device = [label("device", &one.device)];
             self.reads.add(&device, &one.reads);
             self.writes.add(&device, &one.writes);
             self.discards.add(&device, &one.discards);
@@ -197,13 +175,11 @@ impl Metrics {
             self.discarding_share
                 .get_or_create(&device)
                 .set(one.discarding);
-            there.insert(device.device);
+            there.insert(one.device.clone());
         }
         // A device that is gone has nothing in flight. Its counters stay, as counters do.
         for gone in self.known.difference(&there) {
-            let device = Device {
-                device: gone.clone(),
-            };
+            let device = [label("device", gone)];
             self.in_flight.remove(&device);
             self.discarding_share.remove(&device);
         }
@@ -213,10 +189,8 @@ impl Metrics {
         self.debt_bytes.clear();
         self.debt_commands.clear();
         for debt in &update.debts {
-            let mount = Mount {
-                mount: debt.mount.clone(),
-            };
-            let set = |family: &Family<Mount, Gauge>, figure: Option<u64>| {
+            let mount = [label("mount", &debt.mount)];
+            let set = |family: &Family<Labels<1>, Gauge>, figure: Option<u64>| {
                 if let Some(figure) = figure {
                     let figure = i64::try_from(figure).unwrap_or(i64::MAX);
                     family.get_or_create(&mount).set(figure);
@@ -231,10 +205,10 @@ impl Metrics {
 
     fn add_senders(&self, update: &Update) {
         for one in &update.senders {
-            let sender = Sender {
-                device: one.device.clone(),
-                reason: one.reason.word(),
-            };
+            let sender = [
+                label("device", &one.device),
+                label("reason", one.reason.word()),
+            ];
             self.sent.get_or_create(&sender).inc_by(one.discards);
             self.sent_bytes.get_or_create(&sender).inc_by(one.bytes);
             self.sent_seconds
@@ -246,16 +220,16 @@ impl Metrics {
     fn add_blocked(&self, update: &Update) {
         self.blocked_processes.clear();
         for one in &update.blocked {
-            let cause = Blocked {
-                cause: one.cause.word(),
-            };
+            let cause = [label("cause", one.cause.word())];
             self.blocked.get_or_create(&cause).inc_by(one.seconds);
             self.blocked_processes.get_or_create(&cause).inc();
         }
         if let Some(pressure) = update.pressure {
             for (who, share) in [("some", pressure.some), ("full", pressure.full)] {
                 let seconds = share * update.seconds;
-                self.pressure.get_or_create(&Who { who }).inc_by(seconds);
+                self.pressure
+                    .get_or_create(&[label("who", who)])
+                    .inc_by(seconds);
             }
         }
     }
@@ -264,7 +238,7 @@ impl Metrics {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::watch::example::{device, stall};
+    use crate::watch::tests::{device, stall};
     use prometheus_client::encoding::text::encode;
 
     fn text(registry: &Registry) -> String {

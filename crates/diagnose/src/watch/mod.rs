@@ -24,7 +24,7 @@ pub mod view;
 pub mod watcher;
 
 #[cfg(test)]
-mod example;
+mod tests;
 
 pub use target::{Targets, TargetsError};
 pub use update::Update;

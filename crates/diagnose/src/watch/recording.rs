@@ -125,7 +125,7 @@ fn done(work: &Work) -> ActorInterval {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::watch::example::device;
+    use crate::watch::tests::device;
     use record::{DeviceInfo, RunRecord, Target};
 
     fn info(name: &str) -> DeviceInfo {

@@ -74,7 +74,7 @@ pub fn draw(frame: &mut Frame<'_>, view: &View, look: Look) {
     put(senders, painter.senders());
     put(blocked, painter.blocked(blocked.height.into()));
     put(foot, vec![painter.foot()]);
-    if view.shows_help() {
+    if view.help {
         help(frame, area, look);
     }
 }
@@ -129,7 +129,7 @@ impl Painter<'_> {
             clock(update.unix_s),
             show::seconds(update.seconds),
         );
-        let name = match self.view.is_frozen() {
+        let name = match self.view.frozen.is_some() {
             true => self.span("FROZEN at ".to_owned(), Tone::Alarm),
             false => self.span("trimbench watch  ".to_owned(), Tone::Strong),
         };
@@ -320,9 +320,9 @@ impl Painter<'_> {
     }
 
     fn foot(&self) -> Line<'static> {
-        let text = match (self.view.is_typing(), self.view.filter()) {
+        let text = match (self.view.typing, &*self.view.filter) {
             (true, filter) => format!("filter: {filter}_   Enter keeps it, Esc clears it"),
-            (false, "") => format!("{KEYS}  (by {})", self.view.sort().words()),
+            (false, "") => format!("{KEYS}  (by {})", self.view.sort.words()),
             (false, filter) => format!("filter: {filter}   Esc clears it  ? help"),
         };
         Line::from(self.span(text, Tone::Dim))

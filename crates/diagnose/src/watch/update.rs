@@ -254,7 +254,7 @@ impl DeviceUpdate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::watch::example::stall;
+    use crate::watch::tests::stall;
 
     #[test]
     fn updates_have_the_form_that_the_schema_promises() {

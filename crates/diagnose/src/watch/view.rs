@@ -81,7 +81,7 @@ pub struct Moment {
 
 /// The parts of updates that are kept.
 #[derive(Debug, Clone, Default)]
-struct Kept {
+pub(super) struct Kept {
     /// The last ones, at least [`RECENT_S`] seconds of them.
     recent: VecDeque<Update>,
     /// Each device's moments; a device that was missing has empty ones.
@@ -95,11 +95,11 @@ struct Kept {
 pub struct View {
     live: Kept,
     /// The state that is shown while the view is frozen.
-    frozen: Option<Kept>,
-    sort: Sort,
-    filter: String,
-    typing: bool,
-    help: bool,
+    pub(super) frozen: Option<Kept>,
+    pub(super) sort: Sort,
+    pub(super) filter: String,
+    pub(super) typing: bool,
+    pub(super) help: bool,
     selected: Option<String>,
 }
 
@@ -166,31 +166,6 @@ impl View {
     /// The update that is shown; `None` before the first.
     pub fn update(&self) -> Option<&Update> {
         self.shown().recent.back()
-    }
-
-    /// The order of devices.
-    pub fn sort(&self) -> Sort {
-        self.sort
-    }
-
-    /// The filter.
-    pub fn filter(&self) -> &str {
-        &self.filter
-    }
-
-    /// Whether keys go into the filter.
-    pub fn is_typing(&self) -> bool {
-        self.typing
-    }
-
-    /// Whether the view stands still.
-    pub fn is_frozen(&self) -> bool {
-        self.frozen.is_some()
-    }
-
-    /// Whether the help lies over the view.
-    pub fn shows_help(&self) -> bool {
-        self.help
     }
 
     /// The devices in their order. Those that the filter names, or all where it names none.
@@ -370,7 +345,7 @@ fn key(one: &SenderWork) -> (&str, Reason, Option<(Option<u32>, &str)>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::watch::example::{device, stall};
+    use crate::watch::tests::{device, stall};
     use proptest::prelude::*;
 
     fn names(view: &View) -> Vec<&str> {
@@ -404,15 +379,15 @@ mod tests {
         view.key(Key::Up);
         assert_eq!(view.selected(), Some("sdb"));
         keys(&mut view, "/sda");
-        assert!(view.is_typing());
+        assert!(view.typing);
         view.key(Key::Enter);
         assert_eq!(names(&view), ["sda"]);
         // A filter that no device has is about processes.
         keys(&mut view, "/x");
-        assert_eq!((view.filter(), names(&view).len()), ("sdax", 2));
+        assert_eq!((&*view.filter, names(&view).len()), ("sdax", 2));
         view.key(Key::Backspace);
         view.key(Key::Escape);
-        assert_eq!((view.filter(), view.is_typing()), ("", false));
+        assert_eq!((&*view.filter, view.typing), ("", false));
         assert!(!view.key(Key::Char('q')));
     }
 
@@ -422,14 +397,14 @@ mod tests {
         view.push(stall(1.0));
         keys(&mut view, " ");
         view.push(stall(2.0));
-        assert!(view.is_frozen());
+        assert!(view.frozen.is_some());
         assert_eq!(view.update().unwrap().at_s, 1.0);
         keys(&mut view, "f");
         assert_eq!(view.update().unwrap().at_s, 2.0);
         keys(&mut view, "?");
-        assert!(view.shows_help());
+        assert!(view.help);
         // Any key closes it.
-        assert!(view.key(Key::Char('x')) && !view.shows_help());
+        assert!(view.key(Key::Char('x')) && !view.help);
     }
 
     #[test]

@@ -32,7 +32,6 @@ pub mod tracer;
 
 mod advice;
 mod devices;
-mod folded;
 mod report;
 pub(crate) mod senders;
 
@@ -41,12 +40,12 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 pub use advice::advice;
-pub use folded::{folded, stacks};
 pub use join::explain;
 pub use observe::{Observation, Observer};
 pub use report::{
     Cause, Client, Deletion, DeviceWork, Sampling, Second, SenderWork, Verdict, Victim, Wait, Why,
 };
+pub use text::{folded, stacks};
 
 /// The schema that every report names.
 pub const SCHEMA: &str = "trimbench.why/1";

@@ -12,17 +12,12 @@ use serde::{Deserialize, Serialize};
 use storage::disks::{Disks, Place as Below};
 
 mod below;
-mod given;
 mod listing;
-mod memory;
-mod spent;
 
 use super::Subject;
 use super::frames::{Place, is_elsewhere, place};
-use below::is_of_call;
-use listing::Listing;
-use memory::{Late, Memory};
-use spent::Spent;
+use below::{Late, Memory, is_of_call};
+use listing::{Listing, Spent};
 
 /// The longest time that one look stands for, in seconds: what happened before is not known.
 const LONGEST_S: f64 = 1.0;

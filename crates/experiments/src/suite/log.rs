@@ -17,10 +17,9 @@ use serde::{Deserialize, Serialize};
 use crate::Error;
 use crate::suite::cell::Cell;
 pub use crate::suite::drive::{Drive, Member};
-use crate::suite::engines::Engines;
+use crate::suite::measure::{Engines, RunFigures};
 use crate::suite::plan::Plan;
 use crate::suite::step::Step;
-use crate::suite::verdict::RunFigures;
 
 /// The schema of a log.
 pub const SCHEMA: &str = "trimbench.suite-log/1";

@@ -7,9 +7,8 @@ use serde_json::{Value, json};
 use crate::Spread;
 use crate::suite::advice::advise;
 use crate::suite::cell::Cell;
-use crate::suite::engines::Engines;
 use crate::suite::log::{Head, Log, Outcome};
-use crate::suite::measure::Measure;
+use crate::suite::measure::{Engines, Measure};
 use crate::suite::step::Step;
 
 /// The schema of the results as JSON.

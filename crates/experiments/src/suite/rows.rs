@@ -3,9 +3,8 @@
 use report::parquet::{Column, Values};
 
 use crate::suite::cell::Cell;
-use crate::suite::engines::EngineRun;
 use crate::suite::log::{Figures, Log, Outcome};
-use crate::suite::measure::{Measure, Unit};
+use crate::suite::measure::{EngineRun, Measure, Unit};
 use crate::suite::step::Step;
 
 /// A figure of one cell, round and step, or the reason why there is none.

@@ -4,9 +4,9 @@ use record::Host;
 
 use crate::suite::cell::Cell;
 use crate::suite::log::{Drive, Figures, Head, Line, Outcome, SCHEMA};
+use crate::suite::measure::RunFigures;
 use crate::suite::plan::{Asked, Plan};
 use crate::suite::step::Step;
-use crate::suite::verdict::RunFigures;
 
 /// The head of a suite on a simulated drive.
 pub(crate) fn head(cells: &[&str], rounds: u32) -> Head {

@@ -3,9 +3,8 @@
 use record::units::GIB;
 use serde::Serialize;
 
-use crate::tune::frontier::{Measure, beats};
-use crate::tune::point::Point;
-use crate::tune::trial::{Policy, Trial};
+use crate::tune::frontier::{Measure, Point, beats};
+use crate::tune::trials::{Policy, Trial};
 
 /// A loss below this, in seconds, isn't one: two intervals of the record.
 const LOST_S: f64 = 0.1;

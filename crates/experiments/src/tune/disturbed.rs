@@ -4,7 +4,7 @@ use judge::verdict::{Reason, Verdict};
 
 use crate::Spread;
 use crate::tune::figures::Figures;
-use crate::tune::trial::Trial;
+use crate::tune::trials::Trial;
 
 /// The readers begin at least at this share of their usual rate.
 const USUAL: f64 = 0.7;
@@ -76,7 +76,7 @@ mod tests {
     use judge::verdict::Deletion;
 
     use super::*;
-    use crate::tune::trial::Policy;
+    use crate::tune::trials::Policy;
 
     const TRIAL: Trial = Trial {
         policy: Policy::Online,

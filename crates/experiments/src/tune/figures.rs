@@ -4,7 +4,7 @@ use judge::verdict::{Finding, Verdict};
 use record::{EventKind, PhaseName, RunRecord};
 use serde::Serialize;
 
-use crate::tune::setup::{READER, SYNCER};
+use crate::tune::candidates::{READER, SYNCER};
 
 /// Discards of fewer bytes than this share of the run's are a journal's own.
 const SIGNIFICANT: f64 = 0.001;

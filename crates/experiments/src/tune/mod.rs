@@ -15,25 +15,19 @@ mod disturbed;
 mod figures;
 mod free;
 mod frontier;
-mod point;
 mod rounds;
 mod settings;
-mod setup;
 mod target;
-mod trial;
 mod trials;
 
 pub mod persist;
 
 pub use advice::{Advice, Cost, Finding, Goal, advise};
-pub use candidates::Range;
+pub use candidates::{BESIDE, Range, Setup};
 pub use figures::Figures;
 pub use free::{free, free_with_groups};
-pub use frontier::{Measure, beats, frontier};
-pub use point::Point;
+pub use frontier::{Measure, Point, beats, frontier};
 pub use rounds::{Findings, Rounds, Run, Watch};
 pub use settings::Settings;
-pub use setup::{BESIDE, Setup};
 pub use target::Target;
-pub use trial::{Policy, Trial};
-pub use trials::{Request, Trials};
+pub use trials::{Policy, Request, Trial, Trials};

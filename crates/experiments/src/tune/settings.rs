@@ -9,7 +9,7 @@ use record::units::names;
 
 use crate::Error;
 use crate::tune::target::Target;
-use crate::tune::trial::Trial;
+use crate::tune::trials::Trial;
 
 /// The error of a limit that was not taken. Where another process holds it, a later try may
 /// succeed, so the request is not at fault.

@@ -17,11 +17,14 @@
 
 /// Bytes of a sector, the smallest unit that is compared.
 pub const SECTOR: usize = 512;
+
 /// Bytes of a block, the smallest unit that is written.
 pub const BLOCK: usize = 4096;
 
 const MAGIC: [u8; 8] = *b"tbverify";
+
 const CHECKSUM: usize = 32;
+
 const PAYLOAD: usize = 36;
 
 /// A sector's own description.

@@ -6,7 +6,6 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
 use crate::verify::block::{self, BLOCK, Identity, SECTOR};
-use crate::verify::buffer::Aligned;
 use crate::verify::cause::{Again, Cause, Evidence};
 use crate::verify::finding::{Finding, alignment};
 use crate::verify::joined::REWRITTEN;
@@ -15,6 +14,7 @@ use crate::verify::place::Place;
 use crate::verify::report::Trimmed;
 use crate::verify::shared::Shared;
 use crate::verify::slot::{Content, Slot};
+use linux::files::Aligned;
 
 /// The most blocks that are read or written at once: 1 MiB.
 pub(crate) const MOST: usize = 256;

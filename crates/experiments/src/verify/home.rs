@@ -14,7 +14,7 @@ use record::units::names::shown;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::verify::error::VerifyError;
+use crate::verify::VerifyError;
 
 /// The name of a test's directory begins so.
 pub(crate) const PREFIX: &str = ".trimbench-verify-";

@@ -261,7 +261,7 @@ mod tests {
             .filter_map(|found| found.trim_reach_bytes)
             .collect();
         assert_eq!(zeroed, [9 << 20], "{found:?}");
-        let counts = crate::verify::causes::CauseCount::of(&found);
+        let counts = crate::verify::cause::CauseCount::of(&found);
         let headline = counts[0].headline();
         let words = "most likely the drive trims up to 1.3 MiB too far (7 places, 28.0 KiB)";
         assert_eq!(headline, words);
@@ -294,7 +294,7 @@ mod tests {
         ];
         let found = joined(all);
         assert!(found.iter().all(|found| found.cause == Cause::WideTrim));
-        let count = &crate::verify::causes::CauseCount::of(&found)[0];
+        let count = &crate::verify::cause::CauseCount::of(&found)[0];
         assert_eq!(count.reach_bytes, Some(65536), "{found:?}");
     }
 }

@@ -13,11 +13,10 @@ use storage::raw::RawDevice;
 use storage::{Description, FileSystem, describe};
 
 use crate::verify::block::BLOCK;
-use crate::verify::error::VerifyError;
 use crate::verify::home::{self, Home, slot_name};
-use crate::verify::plan::{Plan, Where};
 use crate::verify::slot::{Content, Slot};
 use crate::verify::state::State;
+use crate::verify::{Plan, VerifyError, Where};
 
 const MIB: u64 = 1 << 20;
 /// So much is tested unless more is asked for.

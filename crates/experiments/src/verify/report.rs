@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::verify::causes::CauseCount;
+use crate::verify::cause::CauseCount;
 use crate::verify::finding::Finding;
 
 /// The schema's name.

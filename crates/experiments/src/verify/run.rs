@@ -7,23 +7,20 @@ use std::time::{Duration, Instant};
 use storage::FileSystem;
 
 use crate::verify::block::BLOCK;
-use crate::verify::buffer::Aligned;
-use crate::verify::causes::CauseCount;
+use crate::verify::cause::CauseCount;
 use crate::verify::check::read_past_cache;
-use crate::verify::error::VerifyError;
 use crate::verify::finding::Finding;
 use crate::verify::joined::joined;
 use crate::verify::pattern::Pattern;
 use crate::verify::place::{Place, Surveyed, survey};
-use crate::verify::plan::Plan;
 use crate::verify::recover::recover;
-use crate::verify::remount;
 use crate::verify::report::{Report, SCHEMA, Trimmed};
 use crate::verify::shared::{Carried, Remover, Shared};
 use crate::verify::slot::{Content, Slot};
 use crate::verify::stage::{self, Progress, Work};
 use crate::verify::state::{SlotState, State};
-use crate::verify::trimmed;
+use crate::verify::{Plan, VerifyError, recover, trimmed};
+use linux::files::Aligned;
 
 /// Between two checkpoints, at which everything is forced to the medium.
 const ROUND: Duration = Duration::from_secs(5);
@@ -313,7 +310,7 @@ fn mount_anew(
             .notes
             .push(format!("not mounted anew: {why}"))
     };
-    let target = match remount::target(&surveyed) {
+    let target = match recover::target(&surveyed) {
         Ok(target) => target,
         Err(why) => {
             note(&why);
@@ -324,7 +321,7 @@ fn mount_anew(
         home.keep()?;
     }
     drop(surveyed);
-    let done = remount::remount(&target)?;
+    let done = recover::remount(&target)?;
     if let Err(why) = &done {
         note(why);
     }

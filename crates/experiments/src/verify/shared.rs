@@ -1,20 +1,18 @@
 //! The state that all workers of a test share.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{io, thread};
 
 use crate::verify::discards::Discards;
-use crate::verify::error::VerifyError;
 use crate::verify::finding::Finding;
 use crate::verify::pattern::Pattern;
 use crate::verify::place::{Place, Surveyed};
-use crate::verify::plan::Plan;
 use crate::verify::report::{Failure, Operations, Outcome, Trimmed};
+use crate::verify::{Plan, VerifyError};
 
 /// So many findings are looked into; the rest is counted.
 const EXPLAINED: usize = 20_000;

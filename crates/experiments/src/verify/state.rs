@@ -6,10 +6,9 @@ use std::path::{Path, PathBuf};
 use record::form;
 use serde::{Deserialize, Serialize};
 
-use crate::verify::error::VerifyError;
 use crate::verify::place::{Place, Surveyed};
-use crate::verify::plan::Plan;
 use crate::verify::slot::{Cell, Content, Slot};
+use crate::verify::{Plan, VerifyError};
 
 const SCHEMA: &str = "trimbench.verify-state/1";
 

@@ -9,11 +9,11 @@ use rustix::fs::{Mode, OFlags};
 use ssd::extents::Extents;
 
 use crate::verify::block::{BLOCK, Identity};
-use crate::verify::buffer::Aligned;
 use crate::verify::check::{MOST, read_past_cache};
 use crate::verify::report::Trimmed;
 use crate::verify::shared::Shared;
 use crate::verify::slot::Slot;
+use linux::files::Aligned;
 
 /// So many freed places are read, and at most [`MOST`] blocks of each.
 const PLACES: usize = 2000;

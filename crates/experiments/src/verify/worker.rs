@@ -8,13 +8,13 @@ use fastrand::Rng;
 use rustix::fs::FallocateFlags;
 
 use crate::verify::block::{self, BLOCK};
-use crate::verify::buffer::Aligned;
 use crate::verify::check::{Checker, MOST};
 use crate::verify::discards::{Freed, How};
 use crate::verify::home::{doomed_name, slot_name};
 use crate::verify::place::Place;
 use crate::verify::shared::Shared;
 use crate::verify::slot::{Content, Slot};
+use linux::files::Aligned;
 
 /// A thread's slots and room.
 pub(crate) struct Worker<'a, 'b> {
@@ -413,10 +413,10 @@ mod tests {
     use crate::verify::cause::Cause;
     use crate::verify::home::Home;
     use crate::verify::place::{Addresses, Surveyed};
-    use crate::verify::plan::{Plan, Where};
     use crate::verify::recover::recover;
     use crate::verify::shared::Carried;
     use crate::verify::state::SlotState;
+    use crate::verify::{Plan, Where};
 
     const VOLUME: u64 = 7;
 

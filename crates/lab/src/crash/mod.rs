@@ -10,12 +10,10 @@
 //! it need only cover what it had answered by then. So no state here is one that can't be.
 
 mod check;
-mod image;
-mod log;
 mod read;
 mod states;
 
 pub use check::{Check, Failed, Outcome, check};
-pub(crate) use log::Log;
+pub(crate) use read::Log;
 pub use read::{Recorded, What};
 pub use states::{Landed, State, Torn, states};

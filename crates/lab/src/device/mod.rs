@@ -24,8 +24,6 @@ use crate::stats::Kind;
 use crate::store::{Flush, Store, lock};
 
 mod answers;
-mod clock;
-mod orders;
 mod state;
 #[cfg(test)]
 mod tests;

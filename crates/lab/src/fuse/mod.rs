@@ -8,42 +8,43 @@
 //! system call takes an answer and brings the next request, and no other processor is woken.
 //! Elsewhere threads read requests from `/dev/fuse` and write the answers to it.
 
-use std::io;
-use std::ops::Range;
-use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::thread::{self, JoinHandle};
-
-use rustix::io::Errno;
-use rustix::mount::{UnmountFlags, unmount};
-
-use crate::device::{Device, Op};
-use crate::transport::Transport;
-
-mod files;
 mod message;
 mod queues;
 mod reply;
 mod switch;
 
-use files::{Action, Files};
+use std::ops::Range;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::{fmt, io};
+
+use rustix::io::Errno;
+use rustix::mount::{UnmountFlags, unmount};
+use serde::{Deserialize, Serialize};
+
+pub(crate) use reply::Reply;
+pub use switch::put_back_switch;
+
+use crate::device::{Device, Op};
 use message::{Init, Request, can, op, out_header};
 use queues::{Queues, written};
-pub(crate) use reply::Reply;
-use reply::{To, answer};
+use reply::{Action, Files, To, answer};
 use switch::Switch;
-pub use switch::put_back_switch;
 
 /// The one file's name.
 pub(crate) const FILE: &str = "disk";
+
 /// The file system's, in the list of mounts.
 const NAME: &str = "trimbench-lab";
 
 /// Requests the kernel may have in flight; by default only 16.
 const IN_FLIGHT: u16 = 1024;
+
 /// Pages of a request at most: 1 MiB, the kernel's own limit.
 const PAGES: u16 = 256;
+
 /// Threads that take requests from `/dev/fuse`. More don't help: each is busy for microseconds, and
 /// none ever waits.
 const THREADS: usize = 2;
@@ -299,4 +300,30 @@ fn is_the_end(error: &io::Error) -> bool {
     let errno = error.raw_os_error().map(Errno::from_raw_os_error);
     let ends = [Errno::NODEV, Errno::NOTCONN, Errno::CONNABORTED];
     errno.is_some_and(|errno| ends.contains(&errno))
+}
+
+// The way from the kernel to a drive's server.
+
+/// How the kernel's requests reach a drive's server, and the answers the kernel.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "over")]
+pub enum Transport {
+    /// Through queues of io_uring, one for each processor (Linux 6.14).
+    #[serde(rename = "io_uring")]
+    IoUring,
+    /// By reads and writes of `/dev/fuse`.
+    #[serde(rename = "/dev/fuse")]
+    DevFuse {
+        /// The reason that there are no queues.
+        because: String,
+    },
+}
+
+impl fmt::Display for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Transport::IoUring => f.write_str("FUSE over io_uring"),
+            Transport::DevFuse { because } => write!(f, "FUSE over /dev/fuse, because {because}"),
+        }
+    }
 }

@@ -1,19 +1,17 @@
 //! The transport over io_uring: a queue and a thread for each processor.
 
-use std::fs;
-use std::io;
 use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
+use std::{fs, io};
 
 use linux::fuse::{Entry, Queue};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
-use super::files::{Action, Files};
 use super::message::{IN_HEADER, Out, Request};
-use super::reply::{Letter, Mailbox, Reply, To, fill};
+use super::reply::{Action, Files, Letter, Mailbox, Reply, To, fill};
 use super::{PAGES, is_the_end};
 use crate::device::{Device, Op};
 

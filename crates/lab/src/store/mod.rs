@@ -16,23 +16,22 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 
-use rustix::fs::{FlockOperation, MemfdFlags, SeekFrom, XattrFlags};
-use rustix::fs::{flock, fsetxattr, getxattr, memfd_create, seek};
+use rustix::fs::{
+    FlockOperation, MemfdFlags, SeekFrom, XattrFlags, flock, fsetxattr, getxattr, memfd_create,
+    seek,
+};
 use rustix::io::Errno;
 use ssd::extents::Extents;
 
 mod copy;
-mod pattern;
 mod snapshot;
-mod space;
 mod sweep;
 #[cfg(test)]
 mod tests;
 mod undo;
 
 use crate::crash::Log;
-use copy::Copy;
-use pattern::pattern;
+use copy::{Copy, pattern};
 pub(crate) use sweep::punch;
 use undo::{BLOCK, Undo};
 

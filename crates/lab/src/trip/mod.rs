@@ -5,40 +5,45 @@
 //! (`device/tuning.rs`). To begin with, and to measure the rest, a new drive is read for a moment
 //! at each queue depth. The rates are kept beside those of the card, for readers of a result.
 
-use std::fs;
-use std::path::Path;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+use std::{fs, io};
 
+use load::{Actor, ActorSpec, Blocks, Clock, LoadError, LoopKind, Op, Region, Work};
 use serde::{Deserialize, Serialize};
 
 use crate::control::{self, Order};
+use crate::device::{Answer, Counted, Device};
 use crate::error::LabError;
 use crate::lab::Lab;
 use crate::place::Place;
 use crate::spec::Spec;
 
-mod looks;
-mod reads;
-
-pub(crate) use looks::Looks;
-use reads::{Reads, counted};
-
 /// The depths that are measured.
 const DEPTHS: [u32; 6] = [1, 2, 4, 8, 16, 32];
+
 /// Before reads are counted, the server looks so often at how long they take.
 const LOOKS: usize = 3;
+
 /// A drive whose reads take longer is off by no more than some percent without a correction.
 const LONG: Duration = Duration::from_millis(1);
+
 /// One whose reads take longer isn't measured: it would take seconds and show nothing.
 const LONGEST_READ: Duration = Duration::from_millis(20);
+
 /// No reader takes longer to be woken up and to submit its next read, unless something else uses the
 /// processors. Where a tenth of a read's time is more, that counts.
 const LONGEST_SIDE: Duration = Duration::from_micros(15);
+
 /// Nearer than that is near enough. A share below it is measured twice, for another process may
 /// have slowed the reads down.
 const NEAR: f64 = 0.95;
+
 /// Only a share below this is a reason to slow the drive down.
 const FAR: f64 = 0.9;
+
 /// The share of the rates measured here that a slower drive may need.
 const SAFE: f64 = 0.9;
 
@@ -159,6 +164,184 @@ pub(crate) fn measure(place: &Place, spec: &Spec, device: &Path) -> Result<Optio
     text.and_then(|text| fs::write(place.trip(), text))
         .map_err(LabError::io("cannot write", place.trip()))?;
     Ok(Some(trip))
+}
+
+// When the server looks at how long reads take in the kernel.
+
+/// Between two looks while nobody reads the drive.
+const SELDOM: Duration = Duration::from_millis(400);
+
+/// Between two looks while it is read.
+const OFTEN: Duration = Duration::from_millis(40);
+
+/// The server's looks.
+#[derive(Debug)]
+pub(crate) struct Looks {
+    /// The drive's loop device, once it was found.
+    device: Option<PathBuf>,
+    last: Instant,
+    /// Whether the drive was read between the last two.
+    often: bool,
+}
+
+impl Looks {
+    pub(crate) fn new() -> Looks {
+        Looks {
+            device: None,
+            last: Instant::now(),
+            often: false,
+        }
+    }
+
+    /// Returns the time from one look to the next.
+    pub(crate) fn every(&self) -> Duration {
+        if self.often { OFTEN } else { SELDOM }
+    }
+
+    /// Looks, if it is time for it.
+    pub(crate) fn keep<A: Answer>(&mut self, device: &Device<A>, place: &Place) {
+        if self.last.elapsed() >= self.every() {
+            self.look(device, place);
+        }
+    }
+
+    /// Lets the model know how long reads take in the kernel.
+    pub(crate) fn look<A: Answer>(&mut self, device: &Device<A>, place: &Place) {
+        self.last = Instant::now();
+        // Only the kernel's lists are read: the server must never touch its own file.
+        if !self.often {
+            self.device = place.devices().into_iter().next();
+        }
+        let counted = self.device.as_ref().and_then(|found| counted(found).ok());
+        self.often = counted.is_some_and(|counted| device.tune(counted));
+    }
+}
+
+// Reads of a block device at a queue depth, counted by the kernel.
+
+/// The time for which reads run before anything is learned from them, at least.
+const BEFORE: Duration = Duration::from_millis(6);
+
+/// The number of reads between two looks, which is enough for the server to learn from.
+const BETWEEN_LOOKS: u32 = 330;
+
+/// The time between two looks at most: slower drives need no correction.
+const LONGEST_LOOK: Duration = Duration::from_millis(60);
+
+/// The time for which they are counted, at least. The kernel counts their time in milliseconds.
+const COUNTED: Duration = Duration::from_millis(60);
+
+/// The time for which no other process may use the device.
+const QUIET: Duration = Duration::from_millis(12);
+
+/// The number of reads that are counted, at least.
+const ENOUGH: u32 = 40;
+
+/// Reads end within milliseconds, unless the drive hangs.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// The result of reads at a depth.
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    per_s: f64,
+    /// How many were at the drive on average: some are still, or again, the reader's.
+    in_flight: f64,
+}
+
+/// Random reads of a device.
+struct Reads {
+    device: PathBuf,
+    region: Region,
+    clock: Clock,
+    latency: Duration,
+}
+
+impl Reads {
+    /// `latency`: how long one takes, about.
+    fn of(device: &Path, latency: Duration) -> Result<Reads, LabError> {
+        let file = load::target::open(device, Op::Read, true).map_err(failed(device))?;
+        let sectors = fs::read_to_string(sys(device).join("size"))
+            .and_then(|text| text.trim().parse::<u64>().map_err(io::Error::other))
+            .map_err(LabError::io("cannot tell the size of", device))?;
+        Ok(Reads {
+            device: device.to_owned(),
+            region: Region {
+                file: Arc::new(file),
+                start: 0,
+                len: sectors * 512,
+            },
+            clock: Clock::without_calibration(),
+            latency,
+        })
+    }
+
+    /// Whether another process reads or writes the device now.
+    fn is_busy(&self) -> Result<bool, LabError> {
+        let before = self.counted()?;
+        sleep(QUIET);
+        Ok(self.counted()? != before)
+    }
+
+    /// Measures reads of 4 KiB with `depth` in flight. `look` lets the server look at how long they
+    /// take, so many times; what it learns holds for the reads that are counted.
+    fn at(
+        &self,
+        depth: u32,
+        looks: usize,
+        look: impl Fn() -> Result<(), LabError>,
+    ) -> Result<Seen, LabError> {
+        let spec = ActorSpec {
+            name: "trip".to_owned(),
+            work: Work::Blocks(Blocks {
+                target: Some(self.region.clone()),
+                ..Blocks::READS
+            }),
+            arrival: LoopKind::Closed { depth },
+            seed: 1,
+        };
+        let actor = Actor::start(spec, self.clock).map_err(failed(&self.device))?;
+        sleep(BEFORE.max(self.latency));
+        for number in 0..looks {
+            if number > 0 {
+                sleep(LONGEST_LOOK.min(self.latency * BETWEEN_LOOKS / depth));
+            }
+            look()?;
+        }
+        let (before, began) = (self.counted()?, Instant::now());
+        sleep(COUNTED.max(self.latency * ENOUGH / depth));
+        let (now, span) = (self.counted()?, began.elapsed().as_secs_f64());
+        actor.finish(GRACE);
+        let in_flight = (now.read_time - before.read_time).as_secs_f64() / span;
+        Ok(Seen {
+            per_s: ((now.reads - before.reads) as f64 / span).max(1.0),
+            in_flight: in_flight.clamp(0.5, depth.into()),
+        })
+    }
+
+    fn counted(&self) -> Result<Counted, LabError> {
+        counted(&self.device).map_err(LabError::io("cannot read the statistics of", &self.device))
+    }
+}
+
+/// The kernel's counts of a block device.
+fn counted(device: &Path) -> io::Result<Counted> {
+    let text = fs::read_to_string(sys(device).join("stat"))?;
+    let counts = linux::stats::Counters::parse(text.as_bytes());
+    let counts = counts.ok_or_else(|| io::Error::other("it isn't understood"))?;
+    Ok(Counted {
+        reads: counts.reads,
+        read_time: Duration::from_millis(counts.read_ms),
+        others: counts.writes + counts.discards + counts.flushes,
+    })
+}
+
+fn sys(device: &Path) -> PathBuf {
+    Path::new("/sys/block").join(device.file_name().unwrap_or_default())
+}
+
+fn failed(device: &Path) -> impl FnOnce(LoadError) -> LabError {
+    let failed = LabError::io("cannot read", device);
+    |error| failed(io::Error::other(error))
 }
 
 #[cfg(test)]

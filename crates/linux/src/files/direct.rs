@@ -66,18 +66,42 @@ pub fn probe_direct(directory: impl AsRef<Path>) -> Result<DirectIo, NoFile> {
     };
     let alignment = direct_alignment(&file);
     let unit = alignment.memory_bytes.max(alignment.offset_bytes) as usize;
-    let mut room = vec![0u8; unit * 2];
-    let skip = room.as_ptr().align_offset(unit);
-    match file.write_all_at(&room[skip..skip + unit], 0) {
+    let mut room = Aligned::to(unit, unit);
+    match file.write_all_at(room.get(unit), 0) {
         Ok(()) => {}
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
             return Ok(DirectIo::Refused(error));
         }
         Err(error) => return Err(NoFile(error)),
     }
-    match file.read_exact_at(&mut room[skip..skip + unit], 0) {
+    match file.read_exact_at(room.get(unit), 0) {
         Ok(()) => Ok(DirectIo::Works(alignment)),
         Err(error) => Ok(DirectIo::Refused(error)),
+    }
+}
+
+/// Memory at an address that direct I/O takes: a multiple of 4 KiB, or of another unit.
+#[derive(Debug)]
+pub struct Aligned {
+    bytes: Vec<u8>,
+    start: usize,
+}
+
+impl Aligned {
+    /// So many bytes, all 0.
+    pub fn new(length: usize) -> Aligned {
+        Aligned::to(4096, length)
+    }
+
+    fn to(unit: usize, length: usize) -> Aligned {
+        let bytes = vec![0; length + unit];
+        let start = bytes.as_ptr().align_offset(unit);
+        Aligned { bytes, start }
+    }
+
+    /// The first bytes, of which there must be as many.
+    pub fn get(&mut self, length: usize) -> &mut [u8] {
+        &mut self.bytes[self.start..self.start + length]
     }
 }
 

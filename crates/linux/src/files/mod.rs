@@ -2,19 +2,11 @@
 
 mod direct;
 mod elsewhere;
-mod extents;
-mod limit;
 mod map;
 mod own;
 mod replace;
-
-pub use direct::{DirectAlignment, DirectIo, NoFile, direct_alignment, probe_direct};
-pub use elsewhere::open_elsewhere;
-pub use extents::extents;
-pub use limit::allow_most_open;
-pub use map::{FileExtent, extents_within};
-pub use own::{make_own_directory, own_directory};
-pub use replace::{directory_of, remove_unfinished, replace, replace_with};
+#[cfg(test)]
+mod tests;
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -25,6 +17,13 @@ use std::path::{Path, PathBuf};
 use record::units::names;
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+pub use direct::{Aligned, DirectAlignment, DirectIo, NoFile, direct_alignment, probe_direct};
+pub use elsewhere::open_elsewhere;
+pub use map::{FileExtent, extents, extents_within};
+pub use own::{make_own_directory, own_directory};
+pub use replace::{directory_of, remove_unfinished, replace, replace_with};
 
 /// Whether I/O goes through the page cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -161,5 +160,18 @@ pub fn syncfs(path: impl AsRef<Path>) -> Result<(), FileError> {
     rustix::fs::syncfs(&fd).map_err(failed)
 }
 
-#[cfg(test)]
-mod tests;
+// How many files may be open at once.
+
+/// Lets this process have as many files open as it may allow itself. Returns how many
+/// that is; `None` where there is no limit.
+pub fn allow_most_open() -> Option<u64> {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        maximum: limit.maximum,
+    };
+    match limit.current == limit.maximum || setrlimit(Resource::Nofile, raised).is_ok() {
+        true => limit.maximum,
+        false => limit.current,
+    }
+}

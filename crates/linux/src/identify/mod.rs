@@ -3,15 +3,12 @@
 //!
 //! A drive that hangs keeps the caller waiting for [`DEADLINE`] at most.
 
-mod nvme;
-mod scsi;
-
 use std::fs::File;
-use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::sync::mpsc;
-use std::thread;
 use std::time::Duration;
+use std::{io, thread};
 
 use crate::SysRoot;
 
@@ -105,14 +102,183 @@ fn within<T: Send + 'static>(
 
 fn ask(file: &File, page: Page) -> io::Result<Vec<u8>> {
     match page {
-        Page::NvmeController => nvme::identify(file, 0x01, 0),
-        Page::NvmeNamespace => nvme::identify(file, 0x00, nvme::namespace(file)?),
-        Page::NvmeCommandSet => nvme::identify(file, 0x06, 0),
-        Page::Ata => scsi::ata_identify(file),
-        Page::ScsiLimits => scsi::vital_page(file, 0xb0),
-        Page::ScsiProvisioning => scsi::vital_page(file, 0xb2),
-        Page::ScsiCapacity => scsi::capacity(file),
+        Page::NvmeController => identify(file, 0x01, 0),
+        Page::NvmeNamespace => identify(file, 0x00, namespace(file)?),
+        Page::NvmeCommandSet => identify(file, 0x06, 0),
+        Page::Ata => ata_identify(file),
+        Page::ScsiLimits => vital_page(file, 0xb0),
+        Page::ScsiProvisioning => vital_page(file, 0xb2),
+        Page::ScsiCapacity => capacity(file),
     }
+}
+
+// Identify pages of NVMe drives (`linux/nvme_ioctl.h`).
+
+/// `NVME_IOCTL_ID`, `_IO('N', 0x40)`.
+const ID: libc::Ioctl = 0x4E40;
+
+/// `NVME_IOCTL_ADMIN_CMD`, `_IOWR('N', 0x41, struct nvme_admin_cmd)`.
+const ADMIN: libc::Ioctl = 0xC048_4E41_u32 as libc::Ioctl;
+
+const IDENTIFY: u8 = 0x06;
+
+const PAGE: usize = 4096;
+
+/// `struct nvme_admin_cmd`.
+#[repr(C)]
+#[derive(Default)]
+struct Command {
+    opcode: u8,
+    flags: u8,
+    reserved: u16,
+    namespace: u32,
+    word2: u32,
+    word3: u32,
+    metadata: u64,
+    address: u64,
+    metadata_length: u32,
+    length: u32,
+    words: [u32; 6],
+    timeout_ms: u32,
+    result: u32,
+}
+
+/// The namespace's number of a block device.
+fn namespace(file: &File) -> io::Result<u32> {
+    // SAFETY: the request takes no argument.
+    let number = unsafe { libc::ioctl(file.as_raw_fd(), ID) };
+    match u32::try_from(number) {
+        Ok(number) => Ok(number),
+        Err(_) => Err(io::Error::last_os_error()),
+    }
+}
+
+/// One page of Identify, by its CNS value.
+fn identify(file: &File, cns: u32, namespace: u32) -> io::Result<Vec<u8>> {
+    let mut page = vec![0u8; PAGE];
+    let mut command = Command {
+        opcode: IDENTIFY,
+        namespace,
+        address: page.as_mut_ptr() as u64,
+        length: PAGE as u32,
+        words: [cns, 0, 0, 0, 0, 0],
+        timeout_ms: COMMAND_MS,
+        ..Command::default()
+    };
+    // SAFETY: the request reads one such command, and the kernel writes `length` bytes to
+    // `address`, which `page` has and outlives.
+    let status = unsafe { libc::ioctl(file.as_raw_fd(), ADMIN, &raw mut command) };
+    match status {
+        0 => Ok(page),
+        -1 => Err(io::Error::last_os_error()),
+        status => Err(io::Error::other(format!(
+            "the drive refused it with status {status:#x}"
+        ))),
+    }
+}
+
+// Pages of SCSI drives, and of ATA drives through SCSI (`scsi/sg.h`, SPC-5, SBC-4, SAT-4).
+
+/// `SG_IO`.
+const SG_IO: libc::Ioctl = 0x2285;
+
+const FROM_DEVICE: i32 = -3;
+
+/// `struct sg_io_hdr`.
+#[repr(C)]
+struct Header {
+    interface: i32,
+    direction: i32,
+    command_length: u8,
+    sense_length: u8,
+    vectors: u16,
+    length: u32,
+    data: *mut u8,
+    command: *const u8,
+    sense: *mut u8,
+    timeout_ms: u32,
+    flags: u32,
+    pack: i32,
+    user: *mut u8,
+    status: u8,
+    masked_status: u8,
+    message_status: u8,
+    sense_written: u8,
+    host_status: u16,
+    driver_status: u16,
+    left: i32,
+    duration_ms: u32,
+    info: u32,
+}
+
+/// A page of vital product data.
+fn vital_page(file: &File, page: u8) -> io::Result<Vec<u8>> {
+    let command = [0x12, 1, page, 0, 64, 0];
+    let answer = read(file, &command, 64)?;
+    match answer.get(1) {
+        Some(&found) if found == page => Ok(answer),
+        _ => Err(io::Error::other("the drive has no such page")),
+    }
+}
+
+/// The answer to READ CAPACITY(16).
+fn capacity(file: &File) -> io::Result<Vec<u8>> {
+    let mut command = [0; 16];
+    (command[0], command[1], command[13]) = (0x9e, 0x10, 32);
+    read(file, &command, 32)
+}
+
+/// ATA IDENTIFY DEVICE through ATA PASS-THROUGH(16).
+fn ata_identify(file: &File) -> io::Result<Vec<u8>> {
+    let mut command = [0; 16];
+    // PIO data-in; the length is in the count of sectors; IDENTIFY DEVICE.
+    (command[0], command[1], command[2]) = (0x85, 4 << 1, 0x0e);
+    (command[6], command[14]) = (1, 0xec);
+    read(file, &command, 512)
+}
+
+fn read(file: &File, command: &[u8], length: usize) -> io::Result<Vec<u8>> {
+    let mut data = vec![0u8; length];
+    let mut sense = [0u8; 64];
+    let mut header = Header {
+        interface: i32::from(b'S'),
+        direction: FROM_DEVICE,
+        command_length: command.len() as u8,
+        sense_length: sense.len() as u8,
+        vectors: 0,
+        length: length as u32,
+        data: data.as_mut_ptr(),
+        command: command.as_ptr(),
+        sense: sense.as_mut_ptr(),
+        timeout_ms: COMMAND_MS,
+        flags: 0,
+        pack: 0,
+        user: std::ptr::null_mut(),
+        status: 0,
+        masked_status: 0,
+        message_status: 0,
+        sense_written: 0,
+        host_status: 0,
+        driver_status: 0,
+        left: 0,
+        duration_ms: 0,
+        info: 0,
+    };
+    // SAFETY: the request reads and writes one such header; the buffers that it points to have
+    // the lengths that it says, and outlive the call.
+    let done = unsafe { libc::ioctl(file.as_raw_fd(), SG_IO, &raw mut header) };
+    if done != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    if header.status != 0 || header.host_status != 0 {
+        let why = format!(
+            "the drive refused it with status {:#x}, host {:#x}",
+            header.status, header.host_status
+        );
+        return Err(io::Error::other(why));
+    }
+    data.truncate(length.saturating_sub(usize::try_from(header.left).unwrap_or(0)));
+    Ok(data)
 }
 
 #[cfg(test)]

@@ -28,14 +28,12 @@
 mod claim;
 mod clear;
 mod names;
-mod others;
 mod owned;
 mod sweep;
 
 pub use names::{Folder, Name};
-pub use others::{Other, others};
 pub use owned::{Found, OwnedDirectory, is_named};
-pub use sweep::{Swept, sweep};
+pub use sweep::{Other, Swept, others, sweep};
 
 use std::fs::File;
 use std::io;

@@ -5,7 +5,6 @@
 //! process reads from. The kernel refuses to remove one whose pipe is open.
 
 mod instance;
-mod line;
 
 use std::fs::File;
 use std::io;
@@ -15,7 +14,6 @@ use std::path::{Path, PathBuf};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags};
 
 pub use instance::{Instance, PREFIX};
-pub use line::{Entry, Line, parse};
 
 /// Places where tracefs is mounted, the usual one first.
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
@@ -87,4 +85,137 @@ fn write(file: &Path, text: &str) -> io::Result<()> {
     // No O_TRUNC: opening a trigger file so would remove all triggers.
     let mut file = File::options().write(true).open(file)?;
     file.write_all(text.as_bytes())
+}
+
+// The text of `trace_pipe`, line by line.
+
+/// A line of `trace_pipe`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Line<'a> {
+    /// An event.
+    Event(Entry<'a>),
+    /// The head of a stack; its frames follow. `pid` is the thread that it belongs to.
+    Stack {
+        /// The thread.
+        pid: u32,
+    },
+    /// A frame of the stack before it, the innermost first.
+    Frame(&'a str),
+    /// Events were lost before this line.
+    Lost(u64),
+    /// Anything else.
+    Other,
+}
+
+/// An event.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Entry<'a> {
+    /// The name of the thread that caused it; `<...>` if the kernel has forgotten it.
+    pub comm: &'a str,
+    /// That thread.
+    pub pid: u32,
+    /// When, in seconds of the instance's clock.
+    pub at_s: f64,
+    /// The event's name.
+    pub event: &'a str,
+    /// Its fields, as its format prints them.
+    pub fields: &'a str,
+}
+
+/// Parses a line (Linux, Documentation/trace/ftrace.rst).
+pub fn parse(line: &str) -> Line<'_> {
+    if let Some(frame) = line.strip_prefix(" => ") {
+        return Line::Frame(frame.trim());
+    }
+    if let Some(lost) = lost(line) {
+        return Line::Lost(lost);
+    }
+    entry(line).unwrap_or(Line::Other)
+}
+
+/// `CPU:1 [LOST 23 EVENTS]`.
+fn lost(line: &str) -> Option<u64> {
+    let count = line.strip_prefix("CPU:")?.split_once("[LOST ")?.1;
+    count.split_whitespace().next()?.parse().ok()
+}
+
+fn entry(line: &str) -> Option<Line<'_>> {
+    let (comm, pid, rest) = task(line)?;
+    // Flags of interrupts, then the time.
+    let (_flags, rest) = rest.trim_start().split_once(' ')?;
+    let (at, rest) = rest.trim_start().split_once(": ")?;
+    let at_s = at.parse().ok()?;
+    if rest.starts_with("<stack trace>") {
+        return Some(Line::Stack { pid });
+    }
+    let (event, fields) = rest.split_once(':')?;
+    Some(Line::Event(Entry {
+        comm,
+        pid,
+        at_s,
+        event,
+        fields: fields.trim_start(),
+    }))
+}
+
+/// `  name-123     [001] rest`: a name may hold any of these signs itself.
+fn task(line: &str) -> Option<(&str, u32, &str)> {
+    for (at, _) in line.match_indices(" [") {
+        let rest = &line[at + 2..];
+        let Some((cpu, rest)) = rest.split_once("] ") else {
+            continue;
+        };
+        if cpu.is_empty() || !cpu.bytes().all(|byte| byte.is_ascii_digit()) {
+            continue;
+        }
+        let Some((comm, pid)) = line[..at].trim_end().rsplit_once('-') else {
+            continue;
+        };
+        if let Ok(pid) = pid.parse() {
+            return Some((comm.trim_start(), pid, rest));
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn events_stacks_and_losses_are_told_apart() {
+        let line = "            sync-2041    [001] .....  1736.055027: block_bio_queue: 7,0 DS 43040 + 32 [sync]";
+        let Line::Event(entry) = parse(line) else {
+            panic!("{:?}", parse(line));
+        };
+        assert_eq!(
+            (entry.comm, entry.pid, entry.event),
+            ("sync", 2041, "block_bio_queue")
+        );
+        assert_eq!(entry.at_s, 1736.055027);
+        assert_eq!(entry.fields, "7,0 DS 43040 + 32 [sync]");
+        let odd = "  a-b [1] c-22      [001] ..s..  1.5: block_rq_complete: 7,0 D () 1 + 2 [0]";
+        assert!(matches!(
+            parse(odd),
+            Line::Event(Entry {
+                comm: "a-b [1] c",
+                pid: 22,
+                ..
+            })
+        ));
+        let stack = "           rustc-1649    [001] .....  1733.438833: <stack trace>";
+        assert_eq!(parse(stack), Line::Stack { pid: 1649 });
+        assert_eq!(parse(" => submit_bio_wait"), Line::Frame("submit_bio_wait"));
+        assert_eq!(parse("CPU:1 [LOST 23 EVENTS]"), Line::Lost(23));
+        assert_eq!(parse(""), Line::Other);
+    }
+
+    proptest! {
+        #[test]
+        fn no_line_panics(line in ".{0,200}") {
+            parse(&line);
+        }
+    }
 }

@@ -1,7 +1,6 @@
 //! Telling the device of what is free on a file system (`FITRIM`), and where a
 //! file system may be cut into windows for it.
 
-mod chunks;
 mod free;
 mod search;
 mod unused;
@@ -10,9 +9,8 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
-pub use chunks::{Chunk, chunks, placed_chunks};
 pub use free::FreeSpace;
-pub use unused::Unused;
+pub use unused::{Chunk, Unused, chunks, placed_chunks};
 
 /// `FITRIM`, `_IOWR('X', 121, struct fstrim_range)` of `include/uapi/linux/fs.h`.
 const FITRIM: libc::Ioctl = 0xC018_5879_u32 as libc::Ioctl;

@@ -10,21 +10,20 @@ use std::ops::Range;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use linux::SysRoot;
 use linux::files::Caching;
 use pace::{DebtMode, Work};
-use record::DeviceKind;
 use storage::raw::{RawDevice, RawError};
 use storage::{Commit, Description};
 
 use crate::event::{Event, Listener, Progress};
-use crate::throttle::{CanaryFile, Pacing, Purpose, Setup, Stack, Summary, Throttle};
+use crate::throttle::{
+    CanaryFile, LONGEST_GRANT, Pacing, Purpose, Setup, Stack, Summary, Throttle,
+};
+use crate::trim::is_over_file;
 use crate::{ReclaimError, Result};
-
-/// The pacer is asked at least this often, however much it allowed.
-const LONGEST_GRANT: Duration = Duration::from_millis(100);
 
 /// Discards begin and end at multiples of this, as BLKDISCARD wants it.
 const SECTOR: u64 = 512;
@@ -160,9 +159,7 @@ impl Discarding {
         stack.commit = Commit::Within;
         stack.discards_twice = false;
         stack.unit = stack.unit.max(self.device.discard().max_bytes);
-        let over_file =
-            |device: &record::DeviceInfo| device.kind == DeviceKind::Loop && !device.leaf;
-        if self.found.devices.iter().any(over_file) && stack.mode == DebtMode::Commit {
+        if self.found.devices.iter().any(is_over_file) && stack.mode == DebtMode::Commit {
             // Its discards are holes in a file, which reach the drive when that is committed.
             stack.mode = DebtMode::Deferred;
         }
@@ -246,11 +243,7 @@ impl Discarding {
                 let (own, part) = (Arc::clone(device), *at..end);
                 throttle
                     .call(listener, move || linux::block::discard(&own, &part))?
-                    .map_err(|source| ReclaimError::Io {
-                        action: "discard a part of",
-                        path: self.device.path().to_owned(),
-                        source,
-                    })?;
+                    .map_err(ReclaimError::io("discard a part of", self.device.path()))?;
                 let bytes = end - *at;
                 throttle.freed(bytes, 0);
                 allowed = allowed.saturating_sub(bytes);

@@ -14,12 +14,11 @@ use linux::SysRoot;
 use linux::async_discard::{AsyncDiscard, MOST_PER_S, Waiting};
 use linux::trim::{Range, fitrim};
 
-use super::ages::Ages;
-use super::common::Common;
-use super::error::GuardError;
+use super::common::{Ages, Common};
 use super::start::Candidate;
 use super::status::TrimReport;
-use super::{GuardOptions, HURRIED, Left, TICK};
+use super::{GuardError, GuardOptions, HURRIED, Left, TICK};
+use crate::ReclaimError;
 use crate::event::{Event, Listener};
 use crate::throttle::{DeviceCounters, Stack};
 
@@ -146,37 +145,31 @@ impl BtrfsGuard {
         listener: &mut Listener<'_>,
     ) -> Result<BtrfsGuard, GuardError> {
         let path = found.path.as_path();
-        let failed = |action| {
-            move |source| GuardError::Io {
-                action,
-                path: path.to_owned(),
-                source,
-            }
-        };
-        let directory = File::open(path).map_err(failed("open"))?;
+        let directory = File::open(path).map_err(ReclaimError::io("open", path))?;
         let uncounted = |error: &dyn std::fmt::Display| {
-            failed("count the discards of")(std::io::Error::other(error.to_string()))
+            ReclaimError::io("count the discards of", path)(std::io::Error::other(
+                error.to_string(),
+            ))
         };
         let uuid = found.uuid.as_deref();
         let uuid = uuid.ok_or_else(|| uncounted(&"its UUID can't be read"))?;
         let stack = Stack::at(std::os::fd::AsFd::as_fd(&directory));
         let stack = stack.map_err(|error| uncounted(&error))?;
         if stack.sources.is_empty() {
-            return Err(uncounted(&"its devices have no counters"));
+            return Err(uncounted(&"its devices have no counters").into());
         }
         let sys = SysRoot::host();
         let counters = DeviceCounters::open(&sys, &stack.sources);
         let counters = counters.map_err(|error| uncounted(&error))?;
-        let size = rustix::fs::fstatvfs(&directory)
-            .map_err(|errno| failed("tell the size of")(errno.into()))?;
+        let size =
+            rustix::fs::fstatvfs(&directory).map_err(ReclaimError::io("tell the size of", path))?;
         let common = Common::start(path, &found.name)?;
         let trimmer = match AsyncDiscard::take(&sys, uuid) {
             Ok(trimmer) => trimmer,
             Err(error) => {
                 common.close();
-                return Err(failed("change /sys/fs/btrfs/…/discard/iops_limit of")(
-                    error,
-                ));
+                let action = "change /sys/fs/btrfs/…/discard/iops_limit of";
+                return Err(ReclaimError::io(action, path)(error).into());
             }
         };
         listener(Event::Note(&format_args!(

@@ -12,9 +12,9 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use super::error::GuardError;
+use super::GuardError;
 use super::start::running;
-use crate::directory;
+use crate::{ReclaimError, directory};
 
 const ORDER: &str = "order";
 const ORDER_NEW: &str = "order.new";
@@ -104,15 +104,11 @@ pub fn order(
 ) -> Result<(), GuardError> {
     let guard = running(path)?;
     let state = guard.directory();
-    let failed = |errno: Errno| GuardError::Io {
-        action: "give an order to the guard of",
-        path: path.to_owned(),
-        source: errno.into(),
-    };
+    let failed = || ReclaimError::io::<Errno>("give an order to the guard of", path);
     if request.drain {
-        directory::make(state, DRAINING, OFlags::empty()).map_err(failed)?;
+        directory::make(state, DRAINING, OFlags::empty()).map_err(failed())?;
     }
-    put(state, request).map_err(failed)?;
+    put(state, request).map_err(failed())?;
     let began = Instant::now();
     let stopped = || stop.load(std::sync::atomic::Ordering::Relaxed);
     while directory::has(state, ORDER) && guard.is_locked() {

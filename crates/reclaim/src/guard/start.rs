@@ -11,10 +11,10 @@ use record::units::names::{quoted, shown};
 use storage::FileSystem;
 use storage::layout::Trimmed;
 
-use super::GuardOptions;
-use super::error::GuardError;
 use super::look::{Looker, Unlisted};
 use super::state::State;
+use super::{GuardError, GuardOptions};
+use crate::ReclaimError;
 use crate::trim::{Part, Survey, TrimError};
 
 /// A file system that can be guarded.
@@ -49,11 +49,7 @@ impl Candidate {
         path: &Path,
         options: &GuardOptions,
     ) -> Result<(Candidate, Way), GuardError> {
-        File::open(path).map_err(|source| GuardError::Io {
-            action: "open",
-            path: path.to_owned(),
-            source,
-        })?;
+        File::open(path).map_err(ReclaimError::io("open", path))?;
         let refuse = Refusing(path);
         refuse.unless_root("guard")?;
         let mount = Mount::of(path);
@@ -89,12 +85,8 @@ fn name_of(path: &Path, fs: FileSystem, uuid: Option<&str>) -> Result<String, Gu
     if let (FileSystem::Btrfs, Some(uuid)) = (fs, uuid) {
         return Ok(format!("btrfs-{uuid}"));
     }
-    let device = path.metadata().map_err(|source| GuardError::Io {
-        action: "examine",
-        path: path.to_owned(),
-        source,
-    });
-    let device = device?.dev();
+    let found = path.metadata().map_err(ReclaimError::io("examine", path));
+    let device = found?.dev();
     let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
     Ok(format!("{major}:{minor}"))
 }
@@ -104,19 +96,15 @@ fn name_of(path: &Path, fs: FileSystem, uuid: Option<&str>) -> Result<String, Gu
 /// # Errors
 /// [`GuardError::NotGuarded`] where none runs.
 pub(super) fn running(path: &Path) -> Result<State, GuardError> {
-    let failed = |source| GuardError::Io {
-        action: "read the state of the guard of",
-        path: path.to_owned(),
-        source,
-    };
-    let directory = File::open(path).map_err(failed)?;
+    let failed = || ReclaimError::io("read the state of the guard of", path);
+    let directory = File::open(path).map_err(failed())?;
     Refusing(path).unless_root("guard status")?;
     let not = || GuardError::NotGuarded { path: path.into() };
     let described = storage::describe(path).map_err(|_| not())?;
     let trimmed = Trimmed::of(&SysRoot::host(), &directory, &described);
     let fs = FileSystem::named(&described.target);
     let name = name_of(path, fs, trimmed.uuid.as_deref())?;
-    let state = State::find(&name).map_err(failed)?;
+    let state = State::find(&name).map_err(failed())?;
     state.filter(State::is_locked).ok_or_else(not)
 }
 

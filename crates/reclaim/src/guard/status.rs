@@ -9,7 +9,7 @@ use pace::Kept;
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
-use super::error::GuardError;
+use super::GuardError;
 use super::start::running;
 use crate::directory;
 use crate::throttle::Summary;

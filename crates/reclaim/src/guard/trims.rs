@@ -9,17 +9,16 @@ use pace::Worth;
 use record::units::names::quoted;
 use storage::remount::DiscardGuard;
 
-use super::ages::Ages;
-use super::common::Common;
+use super::common::{Ages, Common};
 use super::debt::{Debt, Moment};
-use super::due::LITTLE;
-use super::error::GuardError;
 use super::look::{Hidden, Looker};
 use super::note::Notes;
 use super::pick::runs;
+use super::series::LITTLE;
 use super::start::Candidate;
 use super::status::TrimReport;
-use super::{GuardOptions, Left, TICK};
+use super::{GuardError, GuardOptions, Left, TICK};
+use crate::ReclaimError;
 use crate::event::{Event, Listener};
 use crate::throttle::{CanaryFile, Pacing, Summary, nameless_filled};
 
@@ -147,11 +146,10 @@ impl TrimGuard {
         };
         if let Err(source) = guard.begin(found.uuid.as_deref(), listener) {
             guard.common.close();
-            return Err(GuardError::Io {
-                action: "list the free extents of",
-                path: found.path,
-                source,
-            });
+            return Err(GuardError::from(ReclaimError::io(
+                "list the free extents of",
+                found.path,
+            )(source)));
         }
         Ok(guard)
     }

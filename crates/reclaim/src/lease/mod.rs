@@ -4,13 +4,18 @@
 //! [`Place::take`] waits for it, and dropping the [`Lease`] releases it. The lock of a file holds as
 //! long as the process lives. A Lease of Kubernetes must be renewed, and [`Lease::holds`] is false
 //! once that failed for too long: then another machine may take it.
-mod file;
+
 mod kubernetes;
 
-use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::sleep;
+use std::time::Duration;
 
 use record::units::names::shown;
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 
 /// Where the lock is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -113,7 +118,7 @@ impl Place {
         note: &mut dyn FnMut(&str),
     ) -> Result<Option<Lease>, LeaseError> {
         let held = match self {
-            Place::File(path) => file::take(path, stop, note)?.map(Held::File),
+            Place::File(path) => take(path, stop, note)?.map(Held::File),
             Place::Kubernetes { namespace, name } => {
                 kubernetes::take(namespace.as_deref(), name, stop, note)?.map(Held::Kubernetes)
             }
@@ -149,6 +154,46 @@ impl Lease {
             Held::Kubernetes(renewed) if !renewed.holds() => Some(renewed.why()),
             _ => None,
         }
+    }
+}
+
+// A lock on a file.
+
+/// How often a lock that another has is asked for. A network file system tells nobody when it is
+/// free.
+const EVERY: Duration = Duration::from_millis(500);
+
+/// Waits for the lock, which ends with the returned file; `None` if `stop` came first.
+pub(crate) fn take(
+    path: &Path,
+    stop: &AtomicBool,
+    note: &mut dyn FnMut(&str),
+) -> Result<Option<File>, LeaseError> {
+    let failed = |source: std::io::Error| LeaseError::File {
+        path: path.to_owned(),
+        source,
+    };
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(path)
+        .map_err(failed)?;
+    let mut told = false;
+    loop {
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(Some(file)),
+            Err(Errno::WOULDBLOCK | Errno::INTR) => {}
+            Err(errno) => return Err(failed(errno.into())),
+        }
+        if stop.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        if !told {
+            note(&format!("waits for {}, which another holds", shown(path)));
+            told = true;
+        }
+        sleep(EVERY);
     }
 }
 

@@ -1,9 +1,6 @@
 //! Removes files and trees as rm does: look at the arguments, rename them into a trash, free
 //! what they hold, remove the names for good.
 
-mod arguments;
-mod close;
-mod large;
 mod lost;
 mod on_disk;
 mod places;
@@ -171,7 +168,7 @@ pub fn intend(
     let search = Search::default();
     let paced = all.iter().any(|intention| intention.paced);
     if let Some(why) = search.is_blind().filter(|_| paced) {
-        let why = large::unknown(why);
+        let why = spared::unknown(why);
         listener(Event::Note(&format_args!(
             "large files would be freed whole: {why}"
         )));

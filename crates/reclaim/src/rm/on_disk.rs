@@ -20,7 +20,8 @@ use linux::files::extents_within;
 use linux::opened::OpenFiles;
 use rustix::fs::{Mode, OFlags, ResolveFlags, Stat};
 
-use super::arguments::frees;
+use super::places::frees;
+use crate::directory;
 use crate::volume::LARGE;
 
 /// How long after a change a small file may differ from the disk. XFS gives back what it reserved
@@ -38,9 +39,6 @@ const ONE_OF: u32 = 64;
 /// reading it took.
 const LIST_HOLDS: Duration = Duration::from_secs(1);
 const LIST_HOLDS_TIMES: u32 = 100;
-
-/// `XFS_SUPER_MAGIC` (Linux, include/uapi/linux/magic.h).
-const XFS: rustix::fs::FsWord = 0x5846_5342;
 
 /// The discards that follow when a name is removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -216,7 +214,7 @@ fn extents(file: &File) -> Option<Found> {
     }
     // XFS sends none for what was never written.
     let skips = extents.iter().any(|extent| extent.unwritten)
-        && rustix::fs::fstatfs(file).is_ok_and(|found| found.f_type == XFS);
+        && directory::kind(file) == Some(directory::XFS);
     let owned = extents
         .iter()
         .filter(|e| e.on_disk && !e.shared && !(skips && e.unwritten));

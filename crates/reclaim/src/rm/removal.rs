@@ -1,23 +1,24 @@
 //! One removal: renames the arguments into trashes, frees what they hold, and removes the names.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::CStr;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use super::arguments::Argument;
-use super::close::{PauseByDevice, close};
-use super::places::{Method, Places, Planned};
+use record::units::names::quoted;
+
+use super::places::{Argument, Method, Places, Planned};
 use super::remover::{Item, Remover};
 use super::survey::{Surveyed, survey};
 use super::trash::journal::Entry;
 use super::trash::{Trash, Unusable};
 use super::{Options, Outcome, Stopped, Volumes};
 use crate::event::{Event, Listener, Problem, Progress, Reporter, report};
+use crate::rm::trash::Pauses;
 use crate::words::of;
 use crate::{ReclaimError, Result};
-use record::units::names::quoted;
 
 /// A removal.
 pub(super) struct Removal<'a> {
@@ -323,4 +324,41 @@ pub(super) fn entry(number: u32, argument: &Argument, options: &Options) -> Entr
         directory: argument.is_directory(),
         one_file_system: options.one_file_system,
     }
+}
+
+// Removes empty trashes at the end.
+
+/// The pause after each small discard at the end, by the device number of a directory.
+pub(super) type PauseByDevice = HashMap<u64, Duration>;
+
+/// Removes the trashes that are empty. Returns the paths of those that stay; one that another
+/// process has removed is not among them.
+pub(super) fn close(
+    trashes: impl IntoIterator<Item = Trash>,
+    outcome: &Outcome,
+    lengths: &PauseByDevice,
+    listener: &mut Listener<'_>,
+) -> Vec<PathBuf> {
+    let freed = outcome.summary.iter().map(|summary| summary.freed).sum();
+    let done = Progress {
+        total_bytes: freed,
+        freed_bytes: freed,
+        names: outcome.names,
+        ..Progress::default()
+    };
+    // Another subvolume than the one that was worked on has another number.
+    let longest = lengths.values().copied().max().unwrap_or_default();
+    let mut pauses = Pauses::new(done, listener);
+    let mut left: Vec<PathBuf> = trashes
+        .into_iter()
+        .filter_map(|trash| {
+            let device = crate::directory::device(trash.directory());
+            let each = device.and_then(|device| lengths.get(&device));
+            pauses.set(each.copied().unwrap_or(longest));
+            let path = trash.path().to_owned();
+            (!trash.close(&mut pauses)).then_some(path)
+        })
+        .collect();
+    left.sort();
+    left
 }

@@ -7,8 +7,7 @@ use std::rc::Rc;
 
 use rustix::fs::{Dir, Mode, OFlags};
 
-use super::close::{PauseByDevice, close};
-use super::removal::{give_back, put_back};
+use super::removal::{PauseByDevice, close, give_back, put_back};
 use super::remover::{Item, Remover};
 use super::survey::{Surveyed, survey};
 use super::trash::journal::Entry;
@@ -242,11 +241,7 @@ fn or_here(path: &Path) -> &Path {
 }
 
 fn failed(path: &Path, errno: rustix::io::Errno) -> ReclaimError {
-    ReclaimError::Io {
-        action: "look for interrupted deletions in",
-        path: path.to_owned(),
-        source: errno.into(),
-    }
+    ReclaimError::io("look for interrupted deletions in", path)(errno)
 }
 
 fn open(path: &Path) -> Result<OwnedFd> {

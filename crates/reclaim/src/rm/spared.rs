@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::fmt;
 use std::path::PathBuf;
 
+use linux::holders::Unknown;
 use rustix::fs::Stat;
 
-use super::arguments::allocated;
+use super::places::allocated;
 use crate::volume::LARGE;
 use record::units::names::quoted;
 
@@ -121,6 +122,11 @@ impl AllSpared {
         all.sort_by_key(|spared| std::cmp::Reverse((spared.bytes, spared.files)));
         all
     }
+}
+
+/// Says that holders aren't known, and why.
+pub(super) fn unknown(why: &Unknown) -> String {
+    format!("who else has them is unknown, because {why}")
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::path::Path;
 use rustix::fs::{Access, AtFlags, FileType};
 use rustix::io::Errno;
 
-use super::arguments::Argument;
+use super::places::Argument;
 use super::volumes::Volumes;
 use crate::event::{Listener, Reporter};
 use crate::rm::tree::{At, Enter, Entry, Kind, Left, Root, Trail, Visit, walk};

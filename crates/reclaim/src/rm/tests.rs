@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use pace::{DebtMode, Policy};
 
-use super::arguments::Parents;
-use super::close::{PauseByDevice, close};
-use super::removal::{entry, give_back};
+use super::places::Parents;
+use super::removal::{PauseByDevice, close, entry, give_back};
 use super::trash::Trash;
 use super::*;
 use crate::throttle::{CanaryFile, Pacing, Stack};

@@ -8,15 +8,14 @@ use linux::mounts::{DeviceNumber, Mount};
 use pace::{DebtMode, Policy, Work};
 use rustix::fs::Stat;
 
-use super::arguments::{allocated, share};
-use super::close::PauseByDevice;
 use super::lost;
+use super::places::{allocated, share};
+use super::removal::PauseByDevice;
 use super::tree::At;
-use crate::directory;
 use crate::event::{Event, Listener};
 use crate::throttle::{EarlyObservation, Pacing, Stack, Summary};
 use crate::volume::{LARGE, Volume, try_latency};
-use crate::{ReclaimError, Result};
+use crate::{ReclaimError, Result, directory};
 
 /// The longest discard that any file system sends for one file's part.
 const UNIT: u64 = 128 << 20;
@@ -315,11 +314,10 @@ impl Volumes {
         let on = home.filter(is_there).unwrap_or(at.fd);
         directory::reopen(on)
             .or_else(|_| rustix::io::fcntl_dupfd_cloexec(on, 0))
-            .map_err(|errno| ReclaimError::Io {
-                action: "keep open the directory of",
-                path: current.argument.clone(),
-                source: errno.into(),
-            })
+            .map_err(ReclaimError::io(
+                "keep open the directory of",
+                &current.argument,
+            ))
     }
 
     /// Returns the volume of a device; `None` where nothing is paced.

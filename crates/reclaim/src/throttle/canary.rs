@@ -5,13 +5,13 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::FileExt;
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
+use linux::files::Aligned;
 use linux::presence::RunQueue;
 use load::{Actor, ActorSpec, Blocks, Clock, Engine, LoadError, LoopKind, Region, Sampler, Work};
 use pace::Canary as Read;
@@ -20,16 +20,14 @@ use rustix::io::Errno;
 use ssd::Time;
 
 use super::counters::CanaryIo;
-use super::pacing::Pacing;
-use super::waits::Waits;
+use super::monitor::Waits;
+use super::setup::Pacing;
 
 /// Reads each second. They are few enough to slow down no other I/O.
 const RATE: f64 = 40.0;
 
 /// Reads in flight at most; later ones wait, and their wait counts.
 const DEPTH: u32 = 8;
-
-const BLOCK: u32 = 4096;
 
 /// The bytes of its file. It is small: writing it is a load of its own, and a read waits behind
 /// discards wherever it lies.
@@ -251,10 +249,10 @@ pub(super) fn make(on: BorrowedFd<'_>) -> Result<File, CanaryError> {
 /// One with random content, as the canary reads it.
 pub(crate) fn nameless_filled(on: BorrowedFd<'_>) -> io::Result<File> {
     let file = nameless(on)?;
-    let mut bytes = vec![0u8; BYTES as usize + BLOCK as usize];
-    fastrand::Rng::new().fill(&mut bytes);
-    let skip = bytes.as_ptr().align_offset(BLOCK as usize);
-    file.write_all_at(&bytes[skip..skip + BYTES as usize], 0)?;
+    let mut buffer = Aligned::new(BYTES as usize);
+    let bytes = buffer.get(BYTES as usize);
+    fastrand::Rng::new().fill(bytes);
+    file.write_all_at(bytes, 0)?;
     file.sync_all()?;
     Ok(file)
 }

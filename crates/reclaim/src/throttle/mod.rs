@@ -8,11 +8,10 @@
 //! |---|---|
 //! | [`Stack`] | what the storage stack does with freed space, and where its discards are counted |
 //! | [`Setup`], [`Throttle`] | the loop: ask, wait, free, commit, wait for the discards |
-//! | `observation` | the start: canary, counters, and the foreground before anything is freed |
-//! | `monitor` | what the devices and the canary did since the last look: `counters`, `canary`, `uncounted`, `absences` |
-//! | `ledger` | what was freed and committed so far |
+//! | `setup` | the choices, and the start: canary, counters, and the foreground before anything is freed |
+//! | `monitor` | what the devices and the canary did since the last look, with `counters` and `canary` |
 //! | `space` | how full the file system is |
-//! | `commits` | commits that make a file system send its discards |
+//! | `commits` | what was freed and committed so far; commits that make a file system send its discards |
 //! | [`Decisions`], [`Summary`] | what the pacer decided, and what the deletion came to |
 //!
 //! A deleter of files uses a [`Volume`](crate::Volume), which knows how to cut a file into
@@ -50,21 +49,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod absences;
 mod canary;
 mod commits;
 mod counters;
 mod decisions;
-mod ledger;
 mod monitor;
-mod observation;
-mod pacing;
 mod setup;
 mod space;
 mod stack;
-mod summary;
-mod uncounted;
-mod waits;
 mod worker;
 
 use std::io;
@@ -75,23 +67,23 @@ use std::time::{Duration, Instant};
 use pace::{Account, Advice, Discards, Feedback, Goal, Pacer, State, Why};
 use ssd::Time;
 
-pub use decisions::{Decision, Decisions};
-pub use pacing::{CanaryFile, Pacing};
-pub use setup::{Purpose, Setup};
+pub use decisions::{Decision, Decisions, Summary};
+pub use setup::{CanaryFile, Pacing, Purpose, Setup};
 pub use stack::Stack;
-pub use summary::Summary;
 
 pub(crate) use canary::{nameless, nameless_filled};
 pub(crate) use counters::DeviceCounters;
-pub(crate) use observation::{EarlyObservation, Observation};
+pub(crate) use setup::{EarlyObservation, Observation};
 
 use crate::event::{Listener, Progress, Reporter, report};
 use crate::{ReclaimError, Result};
-use commits::Commits;
-use ledger::Ledger;
+use commits::{Commits, Ledger};
 use monitor::Monitor;
 use space::SpaceWatch;
 use worker::Worker;
+
+/// The pacer is asked at least this often, however much it allowed.
+pub(crate) const LONGEST_GRANT: Duration = Duration::from_millis(100);
 
 /// The foreground is observed for so long before anything is freed: for [`BASELINE`] if it
 /// reads, because its later loss is measured against that.
@@ -527,20 +519,12 @@ impl Throttle {
 
     /// Makes an error that names this file system.
     pub(crate) fn failed(&self, action: &'static str, source: io::Error) -> ReclaimError {
-        ReclaimError::Io {
-            action,
-            path: shown(&self.on),
-            source,
-        }
+        ReclaimError::io(action, shown(&self.on))(source)
     }
 }
 
 fn counters_failed(error: linux::stats::StatsError) -> ReclaimError {
-    ReclaimError::Io {
-        action: "see what is discarded below",
-        path: PathBuf::from("/sys/class/block"),
-        source: io::Error::other(error),
-    }
+    ReclaimError::io("see what is discarded below", "/sys/class/block")(io::Error::other(error))
 }
 
 /// Returns the path of an open file or directory, for messages only.

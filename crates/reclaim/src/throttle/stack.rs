@@ -6,9 +6,8 @@ use std::path::PathBuf;
 use linux::SysRoot;
 use pace::{DebtMode, Work};
 use record::{DeviceInfo, DiscardSetting};
-use storage::Description;
 use storage::counter::{self, Source};
-use storage::{Commit, FileSystem};
+use storage::{Commit, Description, FileSystem};
 
 use crate::{ReclaimError, Result};
 
@@ -158,11 +157,8 @@ impl Stack {
 fn described(on: BorrowedFd<'_>) -> Result<(Description, u64)> {
     let path = PathBuf::from(format!("/proc/self/fd/{}", on.as_raw_fd()));
     let found = storage::describe(&path)?;
-    let stat = rustix::fs::fstatvfs(on).map_err(|errno| ReclaimError::Io {
-        action: "tell the block size of",
-        path,
-        source: errno.into(),
-    })?;
+    let stat =
+        rustix::fs::fstatvfs(on).map_err(ReclaimError::io("tell the block size of", path))?;
     Ok((found, stat.f_frsize))
 }
 

@@ -20,11 +20,7 @@
 //! larger one counts as trimmed from our second window on.
 
 mod cost;
-mod forecast;
-mod identity;
-mod late;
 mod notebook;
-mod outcome;
 mod pieces;
 mod remaining;
 mod state;
@@ -34,25 +30,23 @@ mod windows;
 
 use std::io;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use linux::trim::{Range, is_unsupported};
+use record::units::names;
 
-pub use outcome::{TrimError, Trimmed};
 pub(crate) use pieces::{Pieces, refused};
 pub use storage::trimmable::{FSTAB, MOUNTED, SelectError, Selected, select};
+pub(crate) use survey::is_over_file;
 pub use survey::{Part, Survey, state_directory};
 
 use crate::error::ReclaimError;
 use crate::event::{Event, Listener, Looked, Progress, Reply, note_all};
-use crate::throttle::Pacing;
+use crate::throttle::{LONGEST_GRANT, Pacing, Summary};
 use notebook::Notebook;
 use pieces::Trimmer;
 use remaining::{Ended, Remaining};
 use windows::{Limit, Window};
-
-/// The pacer is asked at least this often, however much it allowed.
-const LONGEST_GRANT: Duration = Duration::from_millis(100);
 
 /// Trims one file system.
 #[derive(Debug)]
@@ -260,4 +254,43 @@ fn relay(listener: &mut Listener<'_>, base: Progress) -> impl FnMut(Event<'_>) -
         })),
         event => listener(event),
     }
+}
+
+// The progress, the result and the errors of a trim.
+
+/// Why a file system isn't trimmed, or not to its end.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum TrimError {
+    #[error("{path}: not a directory", path = names::shown(path))]
+    NotADirectory { path: PathBuf },
+    /// Nothing can be trimmed there, which is no fault.
+    #[error("{path}: the discard operation is not supported{why}", path = names::shown(path))]
+    Unsupported { path: PathBuf, why: String },
+    #[error("{path}: trimming takes CAP_SYS_ADMIN; run as root", path = names::shown(path))]
+    NotPermitted { path: PathBuf },
+    #[error("{path}: it is read-only; remount it for writing", path = names::shown(path))]
+    ReadOnly { path: PathBuf },
+    /// Another process trims it. Two of them would overwrite each other's notes.
+    #[error("{path}: it is being trimmed already; wait until that is done, or stop it", path = names::shown(path))]
+    Busy { path: PathBuf },
+    #[error(transparent)]
+    Reclaim(#[from] ReclaimError),
+}
+
+/// The result of a trim.
+#[derive(Debug)]
+pub struct Trimmed {
+    /// Bytes of free space that were trimmed, those of the interrupted run included.
+    pub bytes: u64,
+    /// The last progress.
+    pub progress: Progress,
+    /// The throttle's summary.
+    pub summary: Summary,
+    /// The position in bytes where it was interrupted; `None` if it was not.
+    pub stopped: Option<u64>,
+    /// Whether that position is noted, so that the trim can be resumed.
+    pub noted: bool,
+    /// The reason why the note stays although the trim is done.
+    pub kept: Option<ReclaimError>,
 }

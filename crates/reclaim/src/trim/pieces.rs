@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use linux::trim::{Range, fitrim};
 use pace::{Goal, Work};
 
+use super::TrimError;
 use super::cost::Costs;
-use super::outcome::TrimError;
 use super::survey::{Part, Survey, explained};
 use super::tally::{Count, Tally};
 use super::windows::{Window, WindowResult};

@@ -249,11 +249,7 @@ impl Cursor {
     }
 
     fn failed(&self, action: &'static str, source: io::Error) -> ReclaimError {
-        ReclaimError::Io {
-            action,
-            path: self.path.clone(),
-            source,
-        }
+        ReclaimError::io(action, &self.path)(source)
     }
 }
 

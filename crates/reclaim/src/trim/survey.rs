@@ -1,20 +1,18 @@
 //! Surveys a file system before it is trimmed.
 
 use std::fs::File;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::{fs, io};
 
 use linux::SysRoot;
 use linux::trim::{Range, fitrim, is_unsupported};
 use pace::{DebtMode, Goal, Work};
 use record::{DeviceInfo, DeviceKind, DiscardSetting};
-use storage::counter;
 use storage::layout::{Layout, Trimmed};
-use storage::{FileSystem, TrimReach};
+use storage::{FileSystem, TrimReach, counter};
 
 use super::TrimError;
-use super::identity::identity;
 use super::state::{Cursor, Of};
 use super::windows::Windows;
 use crate::throttle::Stack;
@@ -75,30 +73,26 @@ impl Survey {
     /// # Errors
     /// If it is no directory, or can't be examined.
     pub fn of(path: &Path, asked: Part, states: Option<PathBuf>) -> Result<Survey, TrimError> {
-        let failed = |action| {
-            let path = path.to_owned();
-            move |source| ReclaimError::Io {
-                action,
-                path,
-                source,
-            }
-        };
-        if !path.metadata().map_err(failed("examine"))?.is_dir() {
+        if !path
+            .metadata()
+            .map_err(ReclaimError::io("examine", path))?
+            .is_dir()
+        {
             let path = path.to_owned();
             return Err(TrimError::NotADirectory { path });
         }
-        let directory = File::open(path).map_err(failed("open"))?;
+        let directory = File::open(path).map_err(ReclaimError::io("open", path))?;
         let found = storage::describe(path).map_err(ReclaimError::from)?;
         let sys = SysRoot::host();
         let stat = rustix::fs::fstatvfs(&directory)
-            .map_err(|errno| failed("tell the space of")(errno.into()))?;
+            .map_err(ReclaimError::io("tell the space of", path))?;
         let fs = Trimmed::of(&sys, &directory, &found);
         if fs.end == 0 {
             return Err(unsupported(path));
         }
         // As the kernel says of it; ours would find nothing to do there.
         if asked.offset >= fs.end && !matches!(fs.layout, Layout::Chunks(_)) {
-            return Err(failed("trim")(io::Error::new(
+            return Err(ReclaimError::io("trim", path)(io::Error::new(
                 io::ErrorKind::InvalidInput,
                 "Invalid argument: --offset lies behind the end of the file system",
             ))
@@ -214,10 +208,6 @@ impl Survey {
         self.device.as_deref()
     }
 
-    pub(super) fn is_paced(&self) -> bool {
-        self.stack.mode != DebtMode::Never
-    }
-
     pub(super) fn is_counted(&self) -> bool {
         self.stack.mode == DebtMode::Commit
     }
@@ -277,7 +267,7 @@ impl Survey {
             notes.push(why.to_owned());
         }
         notes.extend(self.by_drive.as_ref().map(ToString::to_string));
-        if self.is_paced() && !self.is_counted() {
+        if self.stack.is_paced() && !self.is_counted() {
             let why = "the devices' statistics are off: what is discarded can't be seen, and the \
                        rate is held instead";
             notes.push(why.to_owned());
@@ -286,7 +276,7 @@ impl Survey {
     }
 }
 
-fn is_over_file(device: &DeviceInfo) -> bool {
+pub(crate) fn is_over_file(device: &DeviceInfo) -> bool {
     device.kind == DeviceKind::Loop && !device.leaf
 }
 
@@ -313,11 +303,7 @@ pub(super) fn explained(path: &Path, error: io::Error) -> TrimError {
     match error.kind() {
         io::ErrorKind::PermissionDenied => TrimError::NotPermitted { path },
         io::ErrorKind::ReadOnlyFilesystem => TrimError::ReadOnly { path },
-        _ => TrimError::Reclaim(ReclaimError::Io {
-            action: "trim",
-            path,
-            source: error,
-        }),
+        _ => ReclaimError::io("trim", path)(error).into(),
     }
 }
 
@@ -329,6 +315,47 @@ pub fn state_directory() -> Option<PathBuf> {
         true => Some(PathBuf::from("/var/lib/trimbench/fstrim")),
         false => directory::of_user("fstrim"),
     })
+}
+
+// Finds an identity of a device that is the same after a reboot.
+
+/// The files in which the kernel shows an identity, the most certain first.
+const PLACES: [&str; 8] = [
+    "dm/uuid",
+    "md/uuid",
+    "loop/backing_file",
+    "wwid",
+    "device/wwid",
+    "device/serial",
+    "serial",
+    "device/cid",
+];
+
+/// Returns the identity of a device by its kernel name. One without any is identified by that name.
+pub(super) fn identity(sys: &SysRoot, device: &str) -> String {
+    let own = sys.path("/sys/class/block").join(device.replace('/', "!"));
+    let own = fs::canonicalize(&own).unwrap_or(own);
+    if let Some(known) = kept_identity(&own) {
+        return known;
+    }
+    let number = text(own.join("partition"));
+    let drive = own.parent().and_then(kept_identity);
+    match (drive, number) {
+        (Some(drive), Some(number)) => format!("{drive} partition {number}"),
+        _ => format!("name {device}"),
+    }
+}
+
+fn kept_identity(device: &Path) -> Option<String> {
+    PLACES.iter().find_map(|place| {
+        let text = text(device.join(place))?;
+        Some(format!("{place} {text}"))
+    })
+}
+
+fn text(path: PathBuf) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?.trim().to_owned();
+    (!text.is_empty()).then_some(text)
 }
 
 #[cfg(test)]
@@ -353,5 +380,27 @@ mod tests {
             ),
             "{probed:?}"
         );
+    }
+
+    #[test]
+    fn drives_partitions_and_what_tells_nothing() {
+        let root = tempfile::tempdir().unwrap();
+        let put = |path: &str, text: &str| {
+            let path = root.path().join("sys/class/block").join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        put("sda/device/wwid", "naa.5002\n");
+        put("sda/sda2/partition", "2\n");
+        put("vda/serial", "\n");
+        put("dm-0/dm/uuid", "LVM-x\n");
+        let link = root.path().join("sys/class/block/sda2");
+        std::os::unix::fs::symlink("sda/sda2", link).unwrap();
+        let sys = SysRoot::at(root.path());
+        assert_eq!(identity(&sys, "sda"), "device/wwid naa.5002");
+        assert_eq!(identity(&sys, "sda2"), "device/wwid naa.5002 partition 2");
+        assert_eq!(identity(&sys, "vda"), "name vda");
+        assert_eq!(identity(&sys, "dm-0"), "dm/uuid LVM-x");
+        assert_eq!(identity(&sys, "none"), "name none");
     }
 }

@@ -28,7 +28,9 @@ use rustix::process::{Resource, getrlimit};
 use storage::Commit;
 
 use crate::event::{Listener, note_all};
-use crate::throttle::{Observation, Pacing, Purpose, Setup, Stack, Summary, Throttle, shown};
+use crate::throttle::{
+    LONGEST_GRANT, Observation, Pacing, Purpose, Setup, Stack, Summary, Throttle, shown,
+};
 use crate::{ReclaimError, Result};
 use cutting::Cutting;
 use file::Remains;
@@ -38,9 +40,6 @@ pub(crate) use probe::try_latency;
 /// Files of at least this many bytes are emptied piece by piece, and a deletion of at least this
 /// many bytes is paced.
 pub(crate) const LARGE: u64 = 1 << 20;
-
-/// The pacer is asked at least this often, however much it allowed.
-const LONGEST_GRANT: Duration = Duration::from_millis(100);
 
 /// The longest truncation in one call where nothing is paced.
 const LARGEST_CALL: u64 = 1 << 30;

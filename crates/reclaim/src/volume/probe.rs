@@ -6,6 +6,7 @@ use std::os::fd::BorrowedFd;
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
+use linux::files::Aligned;
 use pace::{Goal, Policy, Refusal, Work};
 
 use super::{Volume, free_failed};
@@ -68,13 +69,13 @@ pub(crate) fn try_latency(
 
 /// Files without names that lie on the disk.
 fn files(on: BorrowedFd<'_>) -> Result<Vec<File>> {
-    let mut bytes = vec![0u8; BYTES + 4096];
-    fastrand::Rng::new().fill(&mut bytes);
-    let skip = bytes.as_ptr().align_offset(4096);
+    let mut buffer = Aligned::new(BYTES);
+    let bytes = buffer.get(BYTES);
+    fastrand::Rng::new().fill(bytes);
     let mut all = Vec::with_capacity(FILES);
     for _ in 0..FILES {
         let file = nameless(on).map_err(|source| failed(on, source))?;
-        let written = file.write_all_at(&bytes[skip..skip + BYTES], 0);
+        let written = file.write_all_at(bytes, 0);
         let written = written.and_then(|()| file.sync_all());
         written.map_err(|source| free_failed(&file, source))?;
         all.push(file);
@@ -83,9 +84,5 @@ fn files(on: BorrowedFd<'_>) -> Result<Vec<File>> {
 }
 
 fn failed(on: BorrowedFd<'_>, source: io::Error) -> ReclaimError {
-    ReclaimError::Io {
-        action: "make a file in",
-        path: crate::throttle::shown(on),
-        source,
-    }
+    ReclaimError::io("make a file in", crate::throttle::shown(on))(source)
 }

@@ -17,13 +17,12 @@ use crate::volume::{NoSpace, Volume};
 use crate::workload::Workload;
 
 mod actors;
-mod commits;
 mod job;
 mod policy_calls;
 
 pub(crate) use actors::Actor;
-use commits::Commits;
 use job::Job;
+use policy_calls::Commits;
 
 /// Why a run could not be made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use pace::{Goal, Work};
 
-use super::ext4::Ext4Online;
+use super::online::Online;
 use super::paced::{CANARY, Paced, Turn};
 use super::{Desk, Limits, Nature, Order, Policy};
 
@@ -16,7 +16,7 @@ const REST: f64 = 0.125;
 pub(super) struct Adaptive {
     goal: Goal,
     unit: u64,
-    fs: Ext4Online,
+    fs: Online,
     paced: Option<Paced>,
     /// Still to be freed; from the end.
     victims: Vec<Range<u64>>,
@@ -33,7 +33,7 @@ impl Adaptive {
         Adaptive {
             goal,
             unit,
-            fs: Ext4Online::new(unit, limits),
+            fs: Online::ext4(unit, limits),
             paced: None,
             victims: Vec::new(),
             left: 0,

@@ -1,4 +1,4 @@
-//! btrfs mounted with `discard=sync` or `discard=async`.
+//! btrfs mounted with `discard=async`.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -7,48 +7,7 @@ use std::time::Duration;
 use ssd::Time;
 
 use super::outbox::{Outbox, Shape};
-use super::{Desk, Limits, Nature, Policy};
-
-/// Inside the transaction's commit, pieces of at most 1 GiB, one after the other; whoever syncs
-/// waits for the commit.
-#[derive(Debug)]
-pub(super) struct BtrfsSync {
-    outbox: Outbox,
-}
-
-/// The largest piece of `discard=sync`.
-const SYNC_PIECE: u64 = 1 << 30;
-
-impl BtrfsSync {
-    pub(super) fn new(limits: Limits) -> BtrfsSync {
-        let piece = SYNC_PIECE.min(limits.max_bytes);
-        BtrfsSync {
-            outbox: Outbox::new(Shape::single(1, piece)),
-        }
-    }
-}
-
-impl Policy for BtrfsSync {
-    fn nature(&self) -> Nature {
-        Nature {
-            commit_waits: true,
-            ..Nature::default()
-        }
-    }
-
-    fn freed(&mut self, ranges: &[Range<u64>], desk: &mut Desk<'_>) {
-        self.outbox.add(ranges);
-        self.outbox.pump(desk);
-    }
-
-    fn discarded(&mut self, tag: u64, desk: &mut Desk<'_>) {
-        self.outbox.go_on(tag, desk);
-    }
-
-    fn is_settled(&self) -> bool {
-        self.outbox.is_idle()
-    }
-}
+use super::{Desk, Limits, Policy};
 
 /// Freed space waits for reuse, then is discarded in small pieces at a limited rate
 /// (`/sys/fs/btrfs/UUID/discard/`).

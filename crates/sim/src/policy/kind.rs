@@ -1,20 +1,18 @@
 //! The policies by name, and their parameters.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use pace::Goal;
 use record::DiscardSetting;
 
-use super::Policy;
 use super::adaptive::Adaptive;
-use super::btrfs::{BtrfsAsync, BtrfsSync};
-use super::ext4::Ext4Online;
-use super::f2fs::F2fs;
+use super::btrfs::BtrfsAsync;
 use super::ffs::{InOrder, Queued};
 use super::fstrim::Fstrim;
 use super::guard::Guard;
-use super::none::None as NoDiscards;
-use super::xfs::XfsOnline;
+use super::online::{F2fs, Online, XfsOnline};
+use super::{Desk, Policy};
 use crate::keys::{BLOCKS, DURATION, Pair, SHARE, SIZE, SPAN, TRUTH, settings};
 use crate::stack::Limits;
 use crate::volume::AllocatorKind;
@@ -165,14 +163,14 @@ impl PolicyKind {
                 p.collect,
                 limits,
             )),
-            PolicyKind::Ext4Online => Box::new(Ext4Online::new(p.piece, limits)),
+            PolicyKind::Ext4Online => Box::new(Online::ext4(p.piece, limits)),
             PolicyKind::XfsOnline => Box::new(XfsOnline::new(
                 p.depth as usize,
                 p.throttled_depth as usize,
                 p.throttle_after,
                 limits,
             )),
-            PolicyKind::BtrfsSync => Box::new(BtrfsSync::new(limits)),
+            PolicyKind::BtrfsSync => Box::new(Online::btrfs(limits)),
             PolicyKind::BtrfsAsync => Box::new(BtrfsAsync::new(
                 p.delay,
                 p.iops_limit,
@@ -188,6 +186,24 @@ impl PolicyKind {
             PolicyKind::Guard => Box::new(Guard::new(goal, p.piece, p.max_age, p.min_run)),
             PolicyKind::Adaptive => Box::new(Adaptive::new(goal, p.piece, limits)),
         }
+    }
+}
+
+// No discards at all.
+
+/// A mount without `discard`: the drive never hears of what is free.
+#[derive(Debug, Default)]
+pub(super) struct NoDiscards;
+
+impl Policy for NoDiscards {
+    fn freed(&mut self, ranges: &[Range<u64>], desk: &mut Desk<'_>) {
+        desk.release(ranges);
+    }
+
+    fn discarded(&mut self, _: u64, _: &mut Desk<'_>) {}
+
+    fn is_settled(&self) -> bool {
+        true
     }
 }
 

@@ -11,16 +11,13 @@ use crate::volume::Volume;
 
 mod adaptive;
 mod btrfs;
-mod ext4;
-mod f2fs;
 mod ffs;
 mod fstrim;
 mod guard;
 mod kind;
-mod none;
+mod online;
 mod outbox;
 mod paced;
-mod xfs;
 
 pub use kind::{Parameters, PolicyKind};
 

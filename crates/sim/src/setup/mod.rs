@@ -1,22 +1,21 @@
 //! Everything that decides a run: drive, volume, policy, workload, foreground.
 
+mod policies;
+
 use std::str::FromStr;
 use std::time::Duration;
 
+use record::units::document::Document;
 use record::units::settings::SetError;
-use record::units::typed::nearest;
+use record::units::typed::{Mistake, nearest};
 use ssd::Card;
 use ssd::flash::Geometry;
 
-use crate::keys::{BLOCKS, DURATION, Pair, RATE, SIZE, SPAN, settings};
+pub use policies::{Named, policies};
+
+use crate::keys::{BLOCKS, DURATION, Pair, RATE, SIZE, SPAN, blocks, settings};
 use crate::volume::AllocatorKind;
 use crate::workload::WorkloadKind;
-
-mod policies;
-mod stacks;
-
-pub use policies::{Named, policies};
-pub use stacks::{STACKS, stack};
 
 /// One or several drives of a kind, in stripes.
 #[derive(Debug, Clone, PartialEq)]
@@ -181,6 +180,55 @@ impl Setup {
     }
 }
 
+// Several drives as one volume: `stacks/*.toml`.
+
+/// Every shipped stack: its name and its text.
+pub const STACKS: &[(&str, &str)] = &[(
+    "crucial-t500-2tb-raid0",
+    include_str!("../../stacks/crucial-t500-2tb-raid0.toml"),
+)];
+
+/// The keys of a stack.
+const KEYS: [&str; 6] = ["name", "about", "profile", "drives", "chunk", "set"];
+
+/// The drives of a stack.
+///
+/// A stack is TOML with `name`, `about`, `profile` (the card of each drive) and `drives` (their
+/// number). `chunk` is the bytes on one drive before the next one's turn. `set` lists figures of
+/// the card that differ, as `lab up --set` takes them. `card` finds a card by its name.
+///
+/// # Errors
+/// With line and column: if it isn't TOML, or has a wrong key or value.
+pub fn stack(text: &str, card: impl Fn(&str) -> Result<Card, String>) -> Result<Drives, Mistake> {
+    let document = Document::parse(text)?;
+    let mut drives = Drives {
+        name: "stack".to_owned(),
+        cards: Vec::new(),
+        chunk: 512 << 10,
+    };
+    let (mut count, mut one, mut changes) = (2, None, Vec::new());
+    for item in document.items() {
+        match item.key {
+            "name" => drives.name = item.text()?,
+            "about" => drop(item.text()?),
+            "profile" => one = Some(item.read(&card)?),
+            "drives" => count = item.read(|text| record::units::parse_whole(text, 1..=64))?,
+            "chunk" => drives.chunk = item.read(blocks)?,
+            "set" => changes = item.list(),
+            _ => return Err(item.unknown(KEYS)),
+        }
+    }
+    let mut one = one.ok_or(Mistake::Missing {
+        key: "profile",
+        about: "the card of its drives, for example profile = \"ideal\"",
+    })?;
+    for change in changes {
+        one = change.read(|text| one.with(text))?;
+    }
+    drives.cards = vec![one; count];
+    Ok(drives)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -202,5 +250,32 @@ mod tests {
         assert!(again.set("size", "5").is_err());
         let error = again.set("raeders", "5").unwrap_err();
         assert!(error.to_string().contains("did you mean 'readers'?"));
+    }
+
+    fn shipped(name: &str) -> Result<Card, String> {
+        ssd::profiles::by_name(name)
+            .cloned()
+            .ok_or_else(|| "unknown".to_owned())
+    }
+
+    #[test]
+    fn every_shipped_stack_is_good() {
+        for (name, text) in STACKS {
+            let drives = stack(text, shipped).unwrap();
+            assert_eq!(drives.name, *name);
+            assert!(drives.cards.len() > 1);
+        }
+    }
+
+    #[test]
+    fn a_mistake_is_reported_with_its_place() {
+        let wrong = |text: &str| stack(text, shipped).unwrap_err().to_string();
+        assert_eq!(
+            wrong("profile = \"ideal\"\ndrivse = 2\n"),
+            "line 2, column 1: unknown key 'drivse'; did you mean 'drives'?"
+        );
+        let said = wrong("profile = \"ideal\"\nset = [\"read.latncy=1us\"]\n");
+        assert!(said.starts_with("line 2, column 8: 'set'"), "{said}");
+        assert!(wrong("drives = 2").contains("there is no 'profile': add it"));
     }
 }

@@ -22,7 +22,6 @@ use std::time::Duration;
 mod build;
 mod keys;
 mod parse;
-mod show;
 mod value;
 
 pub use keys::KEYS;

@@ -1,6 +1,8 @@
 //! Commands for a drive, and their completions.
 
+use std::collections::VecDeque;
 use std::ops::Range;
+use std::time::Duration;
 
 use crate::Time;
 
@@ -100,4 +102,114 @@ pub struct Stats {
     pub bytes_lost_to_rounding: u64,
     /// Of them, bytes in ranges too short to be taken.
     pub bytes_ignored: u64,
+}
+
+// The way of data into a drive, or out of it: all commands of one direction share it.
+
+/// A command's `latency` includes the transfer of so many bytes.
+pub(super) const INCLUDED: u64 = 4096;
+
+/// One direction of the interface. Without it, commands that run at once would each have the
+/// drive's whole bandwidth.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Link {
+    free_from: Time,
+}
+
+impl Link {
+    /// Lets a command that starts at `now` transfer its data for `span`, after the data of every
+    /// command before it. Returns how long after `now` they have been transferred.
+    pub(super) fn transfer(&mut self, now: Time, span: Duration) -> Duration {
+        self.free_from = self.free_from.max(now) + span;
+        self.free_from.since(now)
+    }
+}
+
+// Commands of one kind that wait, in order, and how many are under way.
+
+/// A command that has not been begun.
+#[derive(Debug, Clone)]
+pub(super) struct Waiting {
+    pub(super) id: Id,
+    pub(super) command: Command,
+    pub(super) submitted: Time,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct Lane {
+    waiting: VecDeque<Waiting>,
+    /// Under way.
+    pub(super) active: u32,
+    /// When places became idle that were not for long, the oldest first. All others were before.
+    idle_since: VecDeque<Time>,
+}
+
+impl Lane {
+    pub(super) fn push(&mut self, waiting: Waiting) {
+        self.waiting.push_back(waiting);
+    }
+
+    /// The command that waits longest.
+    pub(super) fn head(&self) -> Option<Id> {
+        self.waiting.front().map(|w| w.id)
+    }
+
+    /// When the command came that waits longest.
+    pub(super) fn head_came(&self) -> Option<Time> {
+        self.waiting.front().map(|w| w.submitted)
+    }
+
+    /// Whether one waits that came before this one.
+    pub(super) fn has_before(&self, id: Id) -> bool {
+        self.head().is_some_and(|head| head < id)
+    }
+
+    /// Takes the head out of the queue; it is under way from now on.
+    pub(super) fn take(&mut self) -> Option<Waiting> {
+        let head = self.waiting.pop_front()?;
+        self.active += 1;
+        Some(head)
+    }
+
+    /// Takes the place that is idle for longest, of so many; returns since when. Called before
+    /// [`Lane::take`].
+    pub(super) fn take_place(&mut self, places: u32) -> Time {
+        if self.idle_since.len() < places.saturating_sub(self.active) as usize {
+            return Time::ZERO;
+        }
+        self.idle_since.pop_front().unwrap_or(Time::ZERO)
+    }
+
+    /// Ends a command; its place is idle since `at`. Places that are idle since before `long_ago`
+    /// need not be remembered.
+    pub(super) fn leave(&mut self, at: Time, long_ago: Time) {
+        self.active -= 1;
+        while self
+            .idle_since
+            .front()
+            .is_some_and(|&since| since < long_ago)
+        {
+            self.idle_since.pop_front();
+        }
+        self.idle_since.push_back(at);
+    }
+
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn transfers_follow_each_other_and_idle_time_is_lost() {
+        let (us, at) = (Duration::from_micros, |us: u64| Time::from_nanos(us * 1000));
+        let mut link = Link::default();
+        assert_eq!(link.transfer(at(10), us(5)), us(5));
+        assert_eq!(link.transfer(at(10), us(5)), us(10));
+        assert_eq!(link.transfer(at(12), us(5)), us(13));
+        assert_eq!(link.transfer(at(40), us(5)), us(5));
+    }
 }

@@ -4,9 +4,7 @@ use std::cmp::Reverse;
 use std::ops::Range;
 use std::time::Duration;
 
-use super::command::{Command, Completion, Id};
-use super::lane::Lane;
-use super::link::INCLUDED;
+use super::command::{Command, Completion, INCLUDED, Id, Lane};
 use super::{Drive, Event, UnderWay, What};
 use crate::card::{Discard, Queue, Transfer};
 use crate::time::Time;

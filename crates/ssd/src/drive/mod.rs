@@ -26,8 +26,6 @@
 
 mod command;
 mod dispatch;
-mod lane;
-mod link;
 mod map;
 
 use std::cmp::{Ordering, Reverse};
@@ -43,9 +41,8 @@ use crate::card::Figures;
 use crate::rng::Rng;
 use crate::time::Time;
 
+use command::{Lane, Link, Waiting};
 use dispatch::Kind;
-use lane::{Lane, Waiting};
-use link::Link;
 use map::Map;
 
 /// The model of one drive.

@@ -1,9 +1,8 @@
 //! Finds the cost of each discard and each MiB, or the reason why it is unknown.
 
 use super::cells::{All, Cell};
-use super::figure::{self, Estimate, Figure};
+use super::figure::{self, Estimate, Figure, Point};
 use super::line::{Line, bootstrap};
-use super::points::{self, Point};
 use super::reads::Reads;
 
 /// A figure is known from this relative half-width of its confidence on.
@@ -87,7 +86,7 @@ pub(super) fn service(records: &[Vec<Cell>]) -> Option<Estimate> {
 
 /// The smallest and the largest mean size of a cell's discards, in MiB.
 pub(super) fn sizes(records: &[Vec<Cell>]) -> (f64, f64) {
-    let sizes = records.iter().flatten().map(points::size);
+    let sizes = records.iter().flatten().map(figure::size);
     sizes.fold((f64::INFINITY, 0.0), |(low, high), s| {
         (low.min(s), high.max(s))
     })

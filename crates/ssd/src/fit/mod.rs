@@ -21,13 +21,11 @@ mod cells;
 mod costs;
 mod figure;
 mod line;
-mod points;
 mod reads;
 mod share;
 
 pub use card::Made;
-pub use figure::{Estimate, Figure};
-pub use points::Point;
+pub use figure::{Estimate, Figure, Point};
 pub use reads::Reads;
 pub use share::{Barrier, Share};
 
@@ -35,8 +33,7 @@ use std::borrow::Cow;
 
 use judge::{JudgeOptions, Verdict, judge, verdict};
 use record::as_drive::{NotSlowed, slower};
-use record::{AtaTrim, Slower};
-use record::{RunRecord, as_drive};
+use record::{AtaTrim, RunRecord, Slower, as_drive};
 
 use cells::{All, Cell, Evidence};
 use costs::{BENT, SAME_SIZE, SURE, all_cells, costs, service, sizes};
@@ -153,7 +150,7 @@ fn fit_seen(seen: &[Seen<'_>]) -> Result<Fit, FitError> {
     }
     let reads = reads::Quiet::sum(seen.iter().map(|seen| &seen.quiet)).reads();
     let (records, alone) = undisturbed(&evidence);
-    let mut points = points::points(&records);
+    let mut points = figure::points(&records);
     let mut costs = costs(&records, &points, &all, &reads);
     if let Some(times) = cells::thinned(&evidence) {
         costs.thin(times, &points);
@@ -202,7 +199,7 @@ fn undisturbed(evidence: &[&Evidence]) -> (Vec<Vec<Cell>>, bool) {
     };
     let (all, alone) = (cells(false), cells(true));
     let (every, some) = (sizes(&all), sizes(&alone));
-    let covered = some.0 <= every.0 * points::ALIKE && some.1 * points::ALIKE >= every.1;
+    let covered = some.0 <= every.0 * figure::ALIKE && some.1 * figure::ALIKE >= every.1;
     match covered {
         true => (alone, true),
         false => (all, evidence.iter().all(|e| !e.disturbed)),
@@ -239,7 +236,7 @@ impl Fit {
     /// observed at about that size, else at any size.
     pub fn service_at_most_us(&self, bytes: u64) -> Option<f64> {
         let mib = bytes as f64 / record::units::MIB as f64;
-        let alike = |p: &&Point| (p.mib / mib).max(mib / p.mib) <= points::ALIKE;
+        let alike = |p: &&Point| (p.mib / mib).max(mib / p.mib) <= figure::ALIKE;
         let is_known = self.service_us.value().is_some();
         let point = self.points.iter().find(alike).map(|p| match is_known {
             true => p.service_us.value,
@@ -252,7 +249,7 @@ impl Fit {
     /// than to `share` of it, and worse than the other end's. `times`: how many times slower
     /// than the drive's own the time was in which it was measured.
     pub fn unsure_end(&self, share: f64, times: f64) -> Option<&Point> {
-        points::unsure_end(&self.points, share, 1e3 / times)
+        figure::unsure_end(&self.points, share, 1e3 / times)
     }
 
     /// The size, in bytes, that all discards had; `None` if a line through several sizes is known.

@@ -3,7 +3,7 @@
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use crate::{describe_mount, stripes};
+use crate::describe_mount;
 use linux::mounts;
 use linux::space::Space;
 
@@ -199,7 +199,7 @@ fn raid_0_and_10_spread_data_evenly_and_nothing_else_does() {
             BTRFS => tree.mounted("0:39", fs),
             _ => tree.described(fs),
         };
-        stripes::over(&SysRoot::at(tree.0.path()), &found.target, &found.devices)
+        over(&SysRoot::at(tree.0.path()), &found.target, &found.devices)
     };
     for (level, expected) in [
         ("raid0", Some(2)),

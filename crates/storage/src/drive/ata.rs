@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::bytes::le16;
+use super::le16;
 use super::nvme::ReadsAs;
 
 /// The content of IDENTIFY DEVICE.

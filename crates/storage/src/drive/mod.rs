@@ -1,13 +1,13 @@
 //! A drive's own report about itself and discards, from `/sys` and from its own pages.
 
 mod ata;
-mod bytes;
 mod nvme;
 mod scsi;
+#[cfg(test)]
+mod tests;
 
-use std::fs;
-use std::io;
 use std::path::Path;
+use std::{fs, io};
 
 use linux::SysRoot;
 use linux::identify::{self, Answers, Page};
@@ -302,5 +302,31 @@ fn usb(place: &Path) -> Option<(String, String)> {
     ))
 }
 
-#[cfg(test)]
-mod tests;
+// Numbers in pages of bytes; 0 beyond their end.
+
+/// Two bytes, the lower first.
+fn le16(page: &[u8], at: usize) -> u16 {
+    u16::from_le_bytes(array(page, at))
+}
+
+/// Four bytes, the lowest first.
+fn le32(page: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(array(page, at))
+}
+
+/// Eight bytes, the lowest first.
+fn le64(page: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(array(page, at))
+}
+
+/// Four bytes, the highest first.
+fn be32(page: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes(array(page, at))
+}
+
+fn array<const N: usize>(page: &[u8], at: usize) -> [u8; N] {
+    let bytes = at.checked_add(N).and_then(|end| page.get(at..end));
+    bytes
+        .and_then(|bytes| bytes.try_into().ok())
+        .unwrap_or([0; N])
+}

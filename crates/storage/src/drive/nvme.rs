@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::bytes::{le16, le32, le64};
+use super::{le16, le32, le64};
 
 /// The report of a namespace and its controller.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

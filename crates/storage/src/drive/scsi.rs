@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::bytes::be32;
+use super::be32;
 
 /// Logical block provisioning of a drive. A page that could not be read leaves its part `None`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]

@@ -2,7 +2,6 @@
 //! discards on their way to the drives.
 
 mod effect;
-mod kind;
 mod pending;
 
 use std::path::Path;
@@ -12,8 +11,7 @@ use linux::dm::Tables;
 use record::{DeviceInfo, DeviceKind, DiscardLimits, DiscardSetting};
 use serde::Serialize;
 
-pub use effect::{Effect, PARITY_PARAMETER};
-pub use kind::LayerKind;
+pub use effect::{Effect, LayerKind, PARITY_PARAMETER};
 pub use pending::Pending;
 
 use crate::{Description, FileSystem, Warning};

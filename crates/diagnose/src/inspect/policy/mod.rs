@@ -1,6 +1,5 @@
 //! The programs that trim here, when, and which mounts: timers, cron, and LVM's own setting.
 
-mod calendar;
 mod command;
 mod shell;
 mod units;
@@ -14,8 +13,8 @@ use linux::mounts::Mount;
 use linux::sysroot::{entries, value};
 use serde::Serialize;
 
-pub use calendar::Calendar;
 use command::{Command, Program};
+pub use units::Calendar;
 use units::Unit;
 
 /// The programs that trim beside the file systems themselves.

@@ -3,8 +3,6 @@
 //! Discards are counted at each layer, and as root the probe's blocks are read from the device
 //! before and after. No other block of the device is read.
 
-mod counters;
-mod outcome;
 mod probe;
 
 use std::fs::File;
@@ -25,10 +23,9 @@ use serde::Serialize;
 use storage::stack::Stack;
 use storage::{Description, FileSystem, TargetError};
 
-use counters::Counters;
-pub(super) use outcome::breaks_promise;
-pub use outcome::{Counted, Outcome, Raw};
-use probe::{PROBE_BYTES, Probe};
+pub(super) use probe::breaks_promise;
+pub use probe::{Counted, Outcome, Raw};
+use probe::{Counters, PROBE_BYTES, Probe};
 
 /// So long discards may take to come, by when the file system sends them.
 const SOON: Duration = Duration::from_secs(45);
@@ -179,7 +176,7 @@ pub fn prove(
     };
     let intact = probe.fences_are_intact()?;
     let layers = counters.read();
-    let (result, stops_at) = outcome::conclude(&layers, raw.as_ref(), intact);
+    let (result, stops_at) = probe::conclude(&layers, raw.as_ref(), intact);
     let removed = home.remove();
     // A file system whose data were destroyed may not be able to.
     if result != Outcome::TooMuch {

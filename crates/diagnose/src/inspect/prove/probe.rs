@@ -5,13 +5,18 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use linux::files::{self, Caching, FileError, FileExtent};
+use linux::SysRoot;
+use linux::files::{self, Aligned, Caching, FileError, FileExtent};
 use linux::owner::{Name, WorkDir};
+use linux::stats::{Counters as Reading, DeviceStats};
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
+use serde::Serialize;
+use storage::Description;
+use storage::drive::ReadsAs;
+use storage::stack::{LayerKind, Stack};
 
 use super::ProveError;
-use super::outcome::{BLOCK, Raw};
 
 /// Bytes whose way is followed.
 pub(super) const PROBE_BYTES: u64 = 64 << 20;
@@ -21,24 +26,6 @@ const FENCE_BYTES: u64 = 1 << 20;
 
 /// Bytes written or read at once.
 const CHUNK: usize = 1 << 20;
-
-/// Random bytes at an address that direct I/O takes.
-struct Aligned {
-    bytes: Vec<u8>,
-    start: usize,
-}
-
-impl Aligned {
-    fn new(length: usize) -> Aligned {
-        let bytes = vec![0; length + BLOCK];
-        let start = bytes.as_ptr().align_offset(BLOCK);
-        Aligned { bytes, start }
-    }
-
-    fn get(&mut self, length: usize) -> &mut [u8] {
-        &mut self.bytes[self.start..self.start + length]
-    }
-}
 
 /// A part of the probe on a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -171,4 +158,225 @@ fn piece(extent: &FileExtent) -> Option<Piece> {
         address: extent.physical + (at - extent.start),
         length,
     })
+}
+
+// Discards at each layer of a stack since the probe was freed.
+
+/// Open counters of a stack's layers.
+pub(super) struct Counters {
+    layers: Vec<Layer>,
+}
+
+struct Layer {
+    counted: Counted,
+    stats: Option<(DeviceStats, Reading)>,
+    /// How many bytes devices of its level discard for each byte freed.
+    copies: f64,
+    /// Whether a count of nothing means nothing: md counts no discards.
+    silent: bool,
+}
+
+impl Counters {
+    pub(super) fn open(sys: &SysRoot, stack: &Stack, found: &Description) -> Counters {
+        let layers = stack.layers.iter().map(|layer| {
+            let device = found.devices.iter().find(|device| {
+                let drive = device.drive.as_ref().map(|drive| drive.name.as_str());
+                device.name == layer.name || drive == Some(layer.name.as_str())
+            });
+            let stats = DeviceStats::open(sys, &layer.name).ok();
+            let stats = stats.and_then(|stats| stats.read().ok().map(|now| (stats, now)));
+            let off = device.is_some_and(|device| device.counting.off);
+            // A partition of an NVMe drive with several paths counts at its drive.
+            let elsewhere = layer.kind == LayerKind::Partition
+                && device.is_some_and(|device| device.counting.statistics_of.is_some());
+            Layer {
+                counted: Counted {
+                    name: layer.name.clone(),
+                    below: layer.below.clone(),
+                    top: layer.level == 0,
+                    bytes: None,
+                    commands: 0,
+                    share: 0.0,
+                },
+                stats: stats.filter(|_| !off && !elsewhere),
+                copies: device.map_or(1.0, |device| device.counting.copies),
+                silent: matches!(layer.kind, LayerKind::Md(_)),
+            }
+        });
+        Counters {
+            layers: layers.collect(),
+        }
+    }
+
+    /// The counts of each layer so far. Levels with several devices share a probe between them, so
+    /// a member's share is that of all devices beside it.
+    pub(super) fn read(&self) -> Vec<Counted> {
+        let mut all: Vec<Counted> = self.layers.iter().map(Layer::read).collect();
+        let beside = |one: &Counted, other: &Counted, layers: &[Counted]| {
+            let common = layers
+                .iter()
+                .any(|above| above.below.contains(&one.name) && above.below.contains(&other.name));
+            one.name == other.name || common || one.top && other.top
+        };
+        let sums: Vec<f64> = all
+            .iter()
+            .map(|one| {
+                all.iter()
+                    .filter(|other| beside(one, other, &all))
+                    .map(|other| other.share)
+                    .sum()
+            })
+            .collect();
+        for (one, sum) in all.iter_mut().zip(sums) {
+            one.share = sum;
+        }
+        all
+    }
+}
+
+impl Layer {
+    fn read(&self) -> Counted {
+        let mut counted = self.counted.clone();
+        let now = self
+            .stats
+            .as_ref()
+            .and_then(|(stats, before)| Some(stats.read().ok()?.since(before)));
+        if let Some(did) = now.filter(|did| !self.silent || did.discard_bytes > 0) {
+            counted.bytes = Some(did.discard_bytes);
+            counted.commands = did.discards;
+            counted.share = did.discard_bytes as f64 / (PROBE_BYTES as f64 * self.copies);
+        }
+        counted
+    }
+}
+
+// The conclusion of a proof, from what was counted and read. Pure.
+
+/// Bytes that are compared at once.
+pub(super) const BLOCK: usize = 4096;
+
+/// From this share of the probe on, a layer passed it.
+const PASSED: f64 = 0.5;
+
+/// From this share of the probe on, its blocks are as they were.
+const UNCHANGED: f64 = 0.9;
+
+/// From this share on they changed. Nothing but a discard changes them, so half is proof; btrfs
+/// may keep a part that was in a chunk of its own.
+const CHANGED: f64 = 0.5;
+
+/// The discards that a layer counted.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Counted {
+    /// The layer's kernel name.
+    pub name: String,
+    /// The layers right below it.
+    pub below: Vec<String>,
+    /// Whether it is at the top.
+    pub top: bool,
+    /// Bytes discarded there; `None` if its counters say nothing.
+    pub bytes: Option<u64>,
+    /// Commands.
+    pub commands: u64,
+    /// Bytes over those of the probe, each copy counted once.
+    pub share: f64,
+}
+
+/// The content of the probe's blocks afterwards, in bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Raw {
+    /// Still the probe's data.
+    pub unchanged_bytes: u64,
+    /// Zeros.
+    pub zero_bytes: u64,
+    /// Something else.
+    pub other_bytes: u64,
+}
+
+impl Raw {
+    /// Compares blocks with those that were written.
+    pub(super) fn add(&mut self, written: &[u8], read: &[u8]) {
+        for (before, after) in written.chunks(BLOCK).zip(read.chunks(BLOCK)) {
+            let bytes = after.len() as u64;
+            match () {
+                () if before == after => self.unchanged_bytes += bytes,
+                () if after.iter().all(|&byte| byte == 0) => self.zero_bytes += bytes,
+                () => self.other_bytes += bytes,
+            }
+        }
+    }
+
+    fn share(&self, bytes: u64) -> f64 {
+        let all = self.unchanged_bytes + self.zero_bytes + self.other_bytes;
+        bytes as f64 / all.max(1) as f64
+    }
+}
+
+/// The result of a proof.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// The drive got the discards, and the blocks changed.
+    Arrives,
+    /// The drive got the discards; the blocks could not be read, or only some changed.
+    Counted,
+    /// The drive got the discards, and the blocks are as they were.
+    Ignored,
+    /// A layer above the drive stopped them.
+    Stops,
+    /// The file system sent none.
+    NotSent,
+    /// Data beside the probe changed, too.
+    TooMuch,
+    /// No counter is on, and the blocks are as they were, or were not read.
+    Unknown,
+}
+
+/// The result, and the layer at which discards stopped.
+pub(super) fn conclude(
+    layers: &[Counted],
+    raw: Option<&Raw>,
+    fence_intact: bool,
+) -> (Outcome, Option<String>) {
+    if !fence_intact {
+        return (Outcome::TooMuch, None);
+    }
+    let passes = |layer: &Counted| layer.bytes.is_none() || layer.share >= PASSED;
+    let tops: Vec<&Counted> = layers.iter().filter(|layer| layer.top).collect();
+    let known = layers.iter().any(|layer| layer.bytes.is_some());
+    if !known {
+        let changed = raw.is_some_and(|raw| raw.share(raw.zero_bytes + raw.other_bytes) >= CHANGED);
+        return match changed {
+            true => (Outcome::Arrives, None),
+            false => (Outcome::Unknown, None),
+        };
+    }
+    if !tops.iter().any(|top| passes(top)) {
+        return (Outcome::NotSent, None);
+    }
+    let stop = layers.iter().find(|layer| {
+        let mut below = layers
+            .iter()
+            .filter(|one| layer.below.contains(&one.name))
+            .peekable();
+        passes(layer) && below.peek().is_some() && !below.any(passes)
+    });
+    if let Some(stop) = stop {
+        // A layer without counters above that got none itself sent nothing.
+        return match stop.top && stop.bytes.is_none() {
+            true => (Outcome::NotSent, None),
+            false => (Outcome::Stops, Some(stop.name.clone())),
+        };
+    }
+    let outcome = match raw {
+        Some(raw) if raw.share(raw.unchanged_bytes) >= UNCHANGED => Outcome::Ignored,
+        Some(raw) if raw.share(raw.zero_bytes + raw.other_bytes) >= CHANGED => Outcome::Arrives,
+        _ => Outcome::Counted,
+    };
+    (outcome, None)
+}
+
+/// Whether unchanged blocks break a drive's promise. `None`: it reported nothing.
+pub(in crate::inspect) fn breaks_promise(promise: Option<ReadsAs>) -> bool {
+    !matches!(promise, Some(ReadsAs::Anything | ReadsAs::Deterministic))
 }

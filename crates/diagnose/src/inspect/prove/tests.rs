@@ -1,6 +1,6 @@
 //! Conclusions from made-up counts; the real thing is tested end to end.
 
-use super::outcome::conclude;
+use super::probe::conclude;
 use super::*;
 
 fn layer(name: &str, below: &[&str], top: bool, share: Option<f64>) -> Counted {

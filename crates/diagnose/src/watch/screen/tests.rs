@@ -2,7 +2,7 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
 use super::*;
-use crate::watch::example::{device, stall};
+use crate::watch::tests::{device, stall};
 use crate::watch::view::Key;
 use crate::why::Missing;
 

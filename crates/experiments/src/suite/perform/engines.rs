@@ -12,10 +12,10 @@ use load::{
 use rustix::fs::{Advice, fadvise};
 
 use super::Turn;
-use super::job::{Running, processor_s};
+use super::writeback::{Running, processor_s};
 use crate::Error;
-use crate::suite::engines::{Cache, Costs, EngineRun, Engines};
 use crate::suite::log::Figures;
+use crate::suite::measure::{Cache, Costs, EngineRun, Engines};
 
 const DEPTH: u32 = 8;
 const BLOCK: u32 = 4096;

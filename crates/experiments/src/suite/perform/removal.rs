@@ -13,10 +13,13 @@ use crate::suite::step::Step;
 
 /// For so long discards of a removal are waited for, where they come with a commit.
 const DISCARDS: Duration = Duration::from_secs(600);
+
 /// A removal is over when no discard has come for so many seconds, commits or not.
 const IDLE_S: f64 = 0.6;
+
 /// How often a commit is forced meanwhile.
 const LOOK: Duration = Duration::from_millis(50);
+
 /// Where they come much later, nobody waits for them.
 const LATE: Duration = Duration::from_secs(2);
 
@@ -135,5 +138,50 @@ impl Freed {
             self.discards = discards;
             self.last_s = Some(self.elapsed_s());
         }
+    }
+}
+
+// Trimming a file system that files were removed from.
+
+impl Turn<'_> {
+    /// Trims with the system's `fstrim` or with trimbench's. Where the mount sends no discards,
+    /// files are written and removed just before, so that there is something to trim: just these,
+    /// because what earlier steps left is trimmed before.
+    pub(super) fn trim(&mut self, step: Step) -> Result<Figures, Error> {
+        if !self.now.cell.mounting.discards() {
+            self.without_files()?;
+            self.mount_anew()?;
+            self.fstrim(Step::Fstrim)?;
+            self.with_files()?;
+        }
+        self.without_files()?;
+        self.mount_anew()?;
+        self.fstrim(step)
+    }
+
+    /// Mounts the file system anew: ext4 remembers until then what it has trimmed.
+    fn mount_anew(&mut self) -> Result<(), Error> {
+        let cell = self.now.cell;
+        self.stage.unmount()?;
+        self.stage.mount(cell.kind.name(), cell.mounting.options)?;
+        self.settle()
+    }
+
+    fn fstrim(&mut self, step: Step) -> Result<Figures, Error> {
+        let mut words: Vec<OsString> = match step {
+            Step::FstrimTrimbench => vec![self.trimbench.into(), "fstrim".into(), "--quiet".into()],
+            _ => vec!["fstrim".into()],
+        };
+        words.push(self.stage.mount_point().into());
+        let before = self.stage.counters()?;
+        let mut freed = Freed::since(&before);
+        let seconds = self.program(&words)?;
+        freed.look(self.stage.counters()?.discards);
+        // XFS returns while its last discards are still in flight.
+        self.wait_until_quiet(&mut freed)?;
+        Ok(Figures {
+            freed_s: freed.last_s,
+            ..self.figures(seconds, &before)?
+        })
     }
 }

@@ -3,8 +3,7 @@
 use report::sheet::Table;
 
 use super::{NONE, shown, table, told};
-use crate::suite::engines::EngineRun;
-use crate::suite::measure::{Measure, Unit};
+use crate::suite::measure::{EngineRun, Measure, Unit};
 use crate::suite::results::{Results, Row};
 use crate::suite::step::Step;
 
@@ -102,8 +101,8 @@ pub(super) fn writeback(results: &Results) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::suite::engines::{Cache, Costs, Engines};
     use crate::suite::log::{Figures, Outcome, Side, Writeback};
+    use crate::suite::measure::{Cache, Costs, Engines};
     use crate::suite::tests as made;
 
     fn results(figures: &[(Step, Figures)]) -> Results {

@@ -78,3 +78,47 @@ fn rules_that_cannot_be_read_are_reported_as_such() {
         "{error}"
     );
 }
+
+#[test]
+fn rules_of_other_drives_stay() {
+    let sda = identity(
+        "sda",
+        Some("S:disk/by-id/x\nE:ID_SERIAL=Samsung_SSD_870_EVO_S6\n"),
+    );
+    assert_eq!(sda, Identity::Serial("Samsung_SSD_870_EVO_S6".into()));
+    let one = rules(None, std::slice::from_ref(&sda), 8 << 20).unwrap();
+    assert!(one.contains(
+        "ENV{ID_SERIAL}==\"Samsung_SSD_870_EVO_S6\", ATTR{queue/discard_max_bytes}=\"8388608\""
+    ));
+    let sdb = identity("sdb", None);
+    assert_eq!(sdb, Identity::Name("sdb".into()));
+    let two = rules(Some(&one), &[sdb], 1 << 20).unwrap();
+    assert!(
+        two.contains("S6") && two.contains("KERNEL==\"sdb\""),
+        "{two}"
+    );
+    let again = rules(Some(&two), &[sda], 2 << 20).unwrap();
+    assert!(
+        again.contains("2097152") && !again.contains("8388608"),
+        "{again}"
+    );
+    assert_eq!(again.lines().count(), 3);
+    assert_eq!(rules(Some("# mine\n"), &[], 1), None);
+    // What could break out of its quotes isn't taken.
+    let odd = identity("sda", Some("E:ID_SERIAL=a\",RUN+=\"rm"));
+    assert_eq!(odd, Identity::Name("sda".into()));
+}
+
+#[test]
+fn a_drive_is_taken_out_of_the_rules() {
+    let [sda, sdb, sdc] = ["sda", "sdb", "sdc"].map(|name| identity(name, None));
+    let one = rules(None, std::slice::from_ref(&sda), 8 << 20).unwrap();
+    let two = rules(Some(&one), std::slice::from_ref(&sdb), 1 << 20).unwrap();
+    let left = without(&two, std::slice::from_ref(&sda)).unwrap();
+    assert_eq!(left, rules(None, &[sdb], 1 << 20).unwrap());
+    // Nothing is written where nothing has to go.
+    assert_eq!(without(&two, &[sdc]), None);
+    assert_eq!(without("", std::slice::from_ref(&sda)), None);
+    let theirs = "KERNEL==\"sda\", ATTR{queue/discard_max_bytes}=\"1\"\n";
+    assert_eq!(without(theirs, &[sda]), None);
+}

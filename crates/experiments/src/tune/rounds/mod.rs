@@ -1,12 +1,10 @@
 //! The runs, in rounds: each round tries everything once, beginning elsewhere than
 //! the one before, so that what drifts hits all alike.
 
-mod notes;
-mod timer;
-
 use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use bench::plan::Place;
@@ -16,17 +14,16 @@ use record::{EndReason, RecordWriter, RunRecord};
 use serde::Serialize;
 
 use crate::Error;
+use crate::tune::candidates::{BESIDE, surveyed_anew};
 use crate::tune::disturbed::disturbed;
 use crate::tune::figures::Figures;
-use crate::tune::point::Point;
+use crate::tune::frontier::Point;
 use crate::tune::settings::Settings;
-use crate::tune::setup::{BESIDE, surveyed_anew};
-use crate::tune::trial::Trial;
-use crate::tune::trials::Trials;
-use timer::Timer;
+use crate::tune::trials::{Trial, Trials};
 
 /// A smaller limit isn't tried where one takes so many times as long as the first.
 const TOO_LONG: f64 = 4.0;
+
 /// And at least so long, in seconds.
 const LONG_S: f64 = 5.0;
 
@@ -274,12 +271,118 @@ impl<'a, W: Watch> Rounds<'a, W> {
             points.extend(Point::of(*trial, &figures));
         }
         self.notes
-            .extend(notes::of(&points, &self.runs, self.trials, interrupted));
+            .extend(of(&points, &self.runs, self.trials, interrupted));
         Findings {
             points,
             runs: self.runs,
             notes: self.notes,
             interrupted,
+        }
+    }
+}
+
+// The end of a run that takes too long, or that the user stops.
+
+/// Time between two looks at the clock and at the request to stop.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Ends a run when the user stops it, or when the time is up.
+struct Timer {
+    /// Raised when the run is to end.
+    stop: Arc<AtomicBool>,
+    /// Dropped with the timer, which ends its thread.
+    _run: Sender<()>,
+}
+
+impl Timer {
+    fn start(asked: Arc<AtomicBool>, deadline: Instant) -> Timer {
+        let stop = Arc::new(AtomicBool::new(false));
+        let raised = Arc::clone(&stop);
+        let (run, over) = mpsc::channel();
+        std::thread::spawn(move || {
+            while over.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+                if asked.load(Ordering::Relaxed) || Instant::now() >= deadline {
+                    raised.store(true, Ordering::Relaxed);
+                }
+            }
+        });
+        Timer { stop, _run: run }
+    }
+}
+
+// Sentences about how far the figures of all rounds can be trusted.
+
+/// A note tells of discards that exceed what was deleted by this factor.
+const MORE: f64 = 1.25;
+
+/// The notes of the runs and of the points they make.
+fn of(points: &[Point], runs: &[Run], trials: &Trials, interrupted: bool) -> Vec<String> {
+    let mut notes = Vec::new();
+    let all = runs.len();
+    let count = |of: fn(&&Run) -> bool| runs.iter().filter(of).count();
+    let left_out = count(|run| !run.counts);
+    if left_out > 0 {
+        notes.push(format!(
+            "{left_out} of {all} runs were disturbed and don't count"
+        ));
+    }
+    let though = count(|run| run.counts && run.disturbed.is_some());
+    if though > 0 {
+        notes.push(format!(
+            "{though} of {all} runs were disturbed and count all the same: try again when the \
+             machine is quiet"
+        ));
+    }
+    notes.extend(discarded_more(points, trials));
+    let whole = trials.repeats as usize;
+    if points.iter().any(|point| point.runs < whole) && !interrupted {
+        notes.push(format!(
+            "fewer than {whole} runs of some count, so their figures are less sure"
+        ));
+    }
+    if points.iter().all(|point| point.runs < 2) {
+        notes.push(
+            "with one run each, how far the figures scatter is a guess: give --set repeats=3"
+                .into(),
+        );
+    }
+    notes
+}
+
+fn discarded_more(points: &[Point], trials: &Trials) -> Option<String> {
+    let size = trials.setup.size_bytes;
+    let discarded = points.iter().map(|point| point.discard_bytes.median);
+    let most = discarded.max_by(f64::total_cmp)?;
+    let why = match trials.setup.discards_twice {
+        true => {
+            "btrfs discards block groups that became empty once more, and a trim takes them whole"
+        }
+        false => "a trim reaches what is free between the pieces of a file, too",
+    };
+    (most > MORE * size as f64).then(|| {
+        format!(
+            "where {} were deleted, {} were discarded: {why}, and that takes longer",
+            record::units::bytes(size),
+            record::units::bytes(most as u64)
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_ends_when_the_user_stops_it_or_the_time_is_up() {
+        let (asked, far) = (Arc::new(AtomicBool::new(false)), Duration::from_secs(3600));
+        let timer = Timer::start(Arc::clone(&asked), Instant::now() + far);
+        assert!(!timer.stop.load(Ordering::Relaxed));
+        asked.store(true, Ordering::Relaxed);
+        let late = Timer::start(Arc::default(), Instant::now());
+        for stop in [&timer.stop, &late.stop] {
+            while !stop.load(Ordering::Relaxed) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
         }
     }
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 use ureq::{Agent, Body, http::Response};
 
-use super::object::Object;
+use super::election::Object;
 use crate::lease::LeaseError;
 
 /// The address of an API server that needs no token, as `kubectl proxy` offers one.

@@ -2,7 +2,6 @@
 
 mod api;
 mod election;
-mod object;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
@@ -11,8 +10,7 @@ use std::thread::{JoinHandle, sleep};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use api::{Failure, Server, Written};
-use election::{Candidate, Tenure, Timing};
-use object::{Object, micro_time};
+use election::{Candidate, Object, Tenure, Timing, micro_time};
 
 use crate::lease::LeaseError;
 

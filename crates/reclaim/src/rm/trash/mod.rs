@@ -12,13 +12,13 @@
 //!   rename, and that couldn't have its name back. No journal lists it, and no resume removes it.
 
 pub(crate) mod journal;
-pub(crate) mod pauses;
 pub(crate) mod remember;
 
 use std::ffi::CString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 use linux::owner::{Found, OwnedDirectory};
 use rustix::fs::{AtFlags, FileType, RenameFlags, Stat};
@@ -26,21 +26,20 @@ use rustix::io::Errno;
 use rustix::path::Arg;
 
 use crate::directory;
-use crate::event::{Progress, silent};
+use crate::event::{Listener, Progress, Reporter, report, silent};
 use journal::Entry;
-use pauses::Pauses;
 
 /// A trash's name begins so; eight letters and digits follow.
 pub(crate) const PREFIX: &str = ".trimbench-trash-";
+
 const JOURNAL: &str = "journal";
+
 const OWNER: &str = "owner";
+
 /// A large file while it is emptied.
 pub(crate) const FILE: &std::ffi::CStr = c"file";
-const KEPT: &str = "kept-";
 
-/// File systems whose journal or tree is one for all: Linux, include/uapi/linux/magic.h.
-const XFS: u64 = 0x5846_5342;
-const BTRFS: u64 = 0x9123_683e;
+const KEPT: &str = "kept-";
 
 /// A trash that this process holds.
 #[derive(Debug)]
@@ -164,9 +163,7 @@ impl Trash {
     /// XFS and btrfs write them in order with the frees that follow, so nothing is done there.
     /// Elsewhere a power failure could otherwise show the old name with no content behind it.
     pub(crate) fn settle(&self) {
-        let orders = rustix::fs::fstatfs(self.directory())
-            .is_ok_and(|found| [XFS, BTRFS].contains(&(found.f_type as u64)));
-        if orders {
+        if let Some(directory::XFS | directory::BTRFS) = directory::kind(self.directory()) {
             return;
         }
         for changed in [self.directory(), self.parent.as_fd()] {
@@ -307,5 +304,97 @@ pub(crate) fn rename_new(
             }
         }
         renamed => renamed,
+    }
+}
+
+// Pauses after the blocks that a trash itself frees.
+
+/// The shortest pause that other I/O would notice, and the longest.
+const NOTICED: Duration = Duration::from_millis(50);
+
+const LONGEST: Duration = Duration::from_secs(2);
+
+/// The pauses after each of the last, small discards, in which the foreground gets the drive.
+pub(crate) struct Pauses<'a> {
+    each: Duration,
+    /// The listener has ended the deletion.
+    stopped: bool,
+    progress: Progress,
+    listener: &'a mut Listener<'a>,
+}
+
+impl<'a> Pauses<'a> {
+    /// None, until their length is set.
+    pub(crate) fn new(progress: Progress, listener: &'a mut Listener<'a>) -> Pauses<'a> {
+        Pauses {
+            each: Duration::ZERO,
+            stopped: false,
+            progress,
+            listener,
+        }
+    }
+
+    /// How long each is from now on.
+    pub(crate) fn set(&mut self, each: Duration) {
+        self.each = each.min(LONGEST);
+    }
+
+    /// Commits the changes of a directory and pauses, unless the pause is too short to matter.
+    /// After the listener has ended the deletion there is no pause: all that is left is small.
+    fn after(&mut self, directory: impl AsFd) {
+        if self.stopped || self.each < NOTICED {
+            return;
+        }
+        let _ = crate::directory::reopen(directory).and_then(rustix::fs::fsync);
+        let until = Instant::now() + self.each;
+        while let Some(left) = until.checked_duration_since(Instant::now()) {
+            if report(self.listener, self.progress).is_err() {
+                self.stopped = true;
+                return;
+            }
+            std::thread::sleep(left.min(Reporter::EVERY));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{Event, Reply};
+
+    /// A listener that ends the deletion after this many events.
+    fn patience(mut left: u32) -> impl FnMut(Event<'_>) -> Reply {
+        move |_| match left.checked_sub(1) {
+            None => Reply::Stop,
+            Some(less) => {
+                left = less;
+                Reply::Yes
+            }
+        }
+    }
+
+    #[test]
+    fn after_a_stop_there_are_no_more_pauses() {
+        let directory = tempfile::tempdir().unwrap();
+        let directory = std::fs::File::open(directory.path()).unwrap();
+        let mut patience = patience(2);
+        let mut pauses = Pauses::new(Progress::default(), &mut patience);
+        pauses.set(LONGEST);
+        pauses.after(&directory);
+        assert!(pauses.stopped);
+        pauses.set(LONGEST);
+        pauses.after(&directory);
+    }
+
+    #[test]
+    fn a_pause_that_nobody_notices_is_left_out() {
+        let directory = tempfile::tempdir().unwrap();
+        let directory = std::fs::File::open(directory.path()).unwrap();
+        // It would be stopped at its first look.
+        let mut patience = patience(0);
+        let mut pauses = Pauses::new(Progress::default(), &mut patience);
+        pauses.set(NOTICED / 2);
+        pauses.after(&directory);
+        assert!(!pauses.stopped);
     }
 }

@@ -25,8 +25,6 @@ const ON: &str = "@";
 /// Ends the name of a note that is being written.
 const NEW: &str = "~";
 
-/// Linux, include/uapi/linux/magic.h.
-const BTRFS: u64 = 0x9123_683e;
 const MSDOS: u64 = 0x4d44;
 const EXFAT: u64 = 0x2011_bab0;
 
@@ -173,17 +171,17 @@ fn open(place: &Path) -> Option<OwnedFd> {
 /// Returns the identity of a directory, which doesn't change with its device or name: its inode and
 /// its file system's UUID. Where there is no UUID, and on btrfs, it has the file system's number,
 /// which also differs between the subvolumes of one btrfs.
-fn identity(directory: BorrowedFd<'_>) -> Option<String> {
-    let kind = rustix::fs::fstatfs(directory).ok()?.f_type as u64;
+fn identity(at: BorrowedFd<'_>) -> Option<String> {
+    let kind = directory::kind(at)?;
     let inode = match kind {
         // They number what they meet, anew with each mount.
         MSDOS | EXFAT => 0,
-        _ => rustix::fs::fstat(directory).ok()?.st_ino,
+        _ => rustix::fs::fstat(at).ok()?.st_ino,
     };
-    let uuid = linux::trim::uuid(directory).filter(|_| kind != BTRFS);
+    let uuid = linux::trim::uuid(at).filter(|_| kind != directory::BTRFS);
     let system = match uuid {
         Some(uuid) => uuid,
-        None => format!("{:016x}", rustix::fs::fstatvfs(directory).ok()?.f_fsid),
+        None => format!("{:016x}", rustix::fs::fstatvfs(at).ok()?.f_fsid),
     };
     Some(format!("{system}-{inode:x}"))
 }

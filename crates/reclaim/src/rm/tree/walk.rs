@@ -7,8 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, ResolveFlags, SeekFrom};
 use rustix::io::Errno;
 
-use super::batch::{Batch, Entry, Kind};
-use super::trail::Trail;
+use super::{Batch, Entry, Kind, Trail};
 use crate::{ReclaimError, Result};
 
 /// Directories that are open at a time.

@@ -4,7 +4,6 @@ pub(crate) mod args;
 mod asked;
 mod intentions;
 mod marks;
-pub(crate) mod parsers;
 mod waits;
 
 use std::path::{Path, PathBuf};
