@@ -52,8 +52,8 @@ fn of_series(readers: &ReaderLoss, ops: &str) -> String {
     let slower = slower.map_or(String::new(), |slower| {
         let slower = percent(slower);
         format!(
-            "; without any discard in service they were {slower} slower than before it began: other \
-             I/O, commits, or a load that changed"
+            "; without any discard in service they were {slower} slower than before it began: the drive \
+             after a discard, commits, other I/O, or a load that changed"
         )
     });
     let lost = share(&readers.lost);

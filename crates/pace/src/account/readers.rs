@@ -247,6 +247,10 @@ impl Readers {
         let doubt = self.doubt() + FLOOR;
         let during = ops / (self.pauses.length + self.beside.length).0;
         let both = self.before.ops >= ENOUGH && self.pauses.ops >= ENOUGH;
+        let slower_pauses = both.then(|| 1.0 - self.pauses.per_s() / self.before.per_s());
+        // A drive that goes on with a discard after its end is slow in the pauses too. Nobody can
+        // tell that from a load that changed.
+        let perhaps = slower_pauses.filter(|&slower| slower > doubt).unwrap_or(0.0);
         let wait = (self.pauses.wait + self.beside.wait) / ops.max(1.0);
         Some(ReaderLoss {
             baseline_per_s: quiet.per_s(),
@@ -254,9 +258,9 @@ impl Readers {
             lost: Measured {
                 value: value.clamp(0.0, 1.0),
                 low: (value - doubt).clamp(0.0, 1.0),
-                high: (value + doubt).clamp(0.0, 1.0),
+                high: (value + perhaps * (1.0 - value) + doubt).clamp(0.0, 1.0),
             },
-            slower_pauses: both.then(|| 1.0 - self.pauses.per_s() / self.before.per_s()),
+            slower_pauses,
             usual_wait_s: quiet.mean_wait().0,
             wait_s: wait.0,
             open_loop: is_open(
