@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::common::gate::{LOOP_EXT4, Need, alone, beside, few, lacks};
+use crate::common::gate::{LOOP_EXT4, Need, beside, few, lacks, undisturbed};
 use crate::common::loop_fs::{Fs, LoopFs, On, SMALL, must};
 use crate::common::run::{Running, copied_to, run, start, trimbench};
 use crate::lab_drive::{NEEDS, OwnLab};
@@ -407,7 +407,7 @@ fn what_is_trimmed_later_gets_a_timer() {
         return;
     }
     // What it costs is little: beside others it drowns.
-    let _turn = alone();
+    let Some(_turn) = undisturbed() else { return };
     let lab = OwnLab::new();
     let device = drive(&lab, "870-evo", "a=90ms", "nodiscard");
     let now = number(&limit(&device));
@@ -447,7 +447,7 @@ fn discards_that_cost_nothing_are_switched_on() {
     if lacks(LOOP_EXT4) {
         return;
     }
-    let _turn = alone();
+    let Some(_turn) = undisturbed() else { return };
     let fs = LoopFs::new(Fs::Ext4, "nodiscard", SMALL, On::Tmpfs);
     let etc = TempDir::new().unwrap();
     let line = format!("/dev/x {} ext4 defaults 0 2\n", fs.path().display());
