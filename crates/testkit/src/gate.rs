@@ -83,9 +83,8 @@ fn in_path(name: &str) -> bool {
         .any(|directory| Path::new(directory).join(name).exists())
 }
 
-/// How many of each kind run at once. Those [`beside`] each other wait for most of their time, so more
-/// of them than the machine has processors are over sooner; too many would keep each other from
-/// ending in time.
+/// How many of each kind run at once. Those [`beside`] each other mostly wait, so more of them than
+/// the machine has processors are over sooner. Too many would keep each other from ending in time.
 const AT_ONCE: [usize; 3] = [6, 3, 1];
 
 /// Held by a test while it runs. Figures want the machine alone.

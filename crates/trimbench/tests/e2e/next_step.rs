@@ -37,7 +37,10 @@ fn an_unknown_option_is_answered_with_the_commands_that_have_it() {
         "`trimbench lab stats` has --reset",
     );
     // What was an option once, or is one elsewhere, can be a key.
-    said(&["run", "--chunk", "4M", "/"], "--chunk is a key: `run --set deletion.chunk=…`");
+    said(
+        &["run", "--chunk", "4M", "/"],
+        "--chunk is a key: `run --set deletion.chunk=…`",
+    );
     said(&["verify", "--seed", "3", "/"], "--seed is a key: ");
     // One that is much like an own option is that option.
     said(&["run", "--dry-rum", "/"], "'--dry-run'");
