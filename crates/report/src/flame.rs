@@ -127,7 +127,7 @@ pub fn svg(blocked: &Blocked) -> String {
 
 /// The page: the sentence, the picture and the report.
 pub fn html(blocked: &Blocked) -> String {
-    let picture = shell::overflow("", "Flame graph", &within_a_page(&svg(blocked)));
+    let picture = shell::overflow("", "Flame graph", within_a_page(&svg(blocked)));
     let report = format!("<pre>{}</pre>\n", escape::text(&blocked.report));
     let report = shell::overflow("", "Report", &report);
     let title = escape::prose(&blocked.title);

@@ -12,9 +12,6 @@ use record::{DeviceColumns, RunRecord};
 /// (journals discard a few KiB every few seconds).
 pub(super) const TRICKLE_BYTES: u64 = 16 << 20;
 
-/// Where discards are spread over so many intervals that few or none could have
-/// 0.1 % of them, this share of what a typical interval has is significant, too.
-
 /// Discards of few bytes can slow the foreground down, too. They do so if they occupy this share of
 /// their interval, and take this share of the time that one of the significant takes.
 const AS_SLOW: f64 = 0.5;

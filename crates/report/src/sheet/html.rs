@@ -27,7 +27,7 @@ pub fn html(of: &Sheet, json: &str) -> String {
     }
     if !of.panels.is_empty() {
         let note = "Bars are medians; a line goes from the least to the most. Each chart has its own scale.";
-        let charts = shell::overflow(" charts", "Small charts", &within_a_page(&svg(of)));
+        let charts = shell::overflow(" charts", "Small charts", within_a_page(&svg(of)));
         let body = paragraph("note", note) + &charts;
         html += &shell::section("charts", "Side by side", &body);
     }

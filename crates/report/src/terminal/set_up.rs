@@ -204,7 +204,7 @@ fn limits(device: &DeviceInfo) -> (Ink, String) {
         true => String::new(),
         false => format!(" (hardware {})", bytes(limits.max_hw_bytes)),
     };
-    let segments = counted(limits.max_segments.into(), "segment");
+    let segments = counted(limits.max_segments, "segment");
     let (most, granularity) = (bytes(limits.max_bytes), bytes(limits.granularity_bytes));
     let text = format!("discards up to {most}{hardware} in {segments}, granularity {granularity}");
     (Ink::Dim, text)
