@@ -74,6 +74,9 @@ pub struct ReaderLoss {
     /// the time before: commits, other I/O, or a load that changed. `None` if either is
     /// too short to tell.
     pub slower_pauses: Option<f64>,
+    /// The share that they lost if the pauses were slower because of the deletion, and not by
+    /// chance. A drive may go on with a discard after its end.
+    pub lost_with_pauses: f64,
     /// Their mean wait beside no discards, in seconds.
     pub usual_wait_s: f64,
     /// Their mean wait from the first byte freed to the end, in seconds.
@@ -260,9 +263,10 @@ impl Readers {
             lost: Measured {
                 value: value.clamp(0.0, 1.0),
                 low: (value - doubt).clamp(0.0, 1.0),
-                high: (value + perhaps * (1.0 - value) + doubt).clamp(0.0, 1.0),
+                high: (lost_with_pauses + doubt).clamp(0.0, 1.0),
             },
             slower_pauses,
+            lost_with_pauses,
             usual_wait_s: quiet.mean_wait().0,
             wait_s: wait.0,
             open_loop: is_open(

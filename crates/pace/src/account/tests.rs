@@ -182,6 +182,8 @@ fn a_load_that_changes_by_itself_is_no_loss() {
     // Or the drive was slow in the pauses because of the deletion.
     let all = 1.0 - 0.9 * 0.8;
     assert!(readers.lost.high > all, "{readers:?}");
+    assert_eq!(world.judged(&Goal::slowdown(0.15))[0].kept, Kept::Unsure);
+    assert_eq!(world.judged(&Goal::slowdown(0.35))[0].kept, Kept::Met);
     // And then they end, while discards that never come are waited for.
     world.freed += 100 * MIB;
     world.quiet(3000, 0.0);
