@@ -124,7 +124,10 @@ fn slowdown(share: Share, observed: &Observed, windows: [&Windows; 2]) -> GoalRe
         let losses = || windows.losses();
         return GoalResult {
             first_missed_s: losses().find(beyond).map(|window| window.at_s),
-            worst: losses().max_by(|a, b| a.value.total_cmp(&b.value)),
+            // The rest of a second at the end can be worse than every whole one.
+            worst: losses()
+                .max_by(|a, b| a.value.total_cmp(&b.value))
+                .filter(|worst| worst.value >= loss.lost.value),
             ..result.measured(witness, loss.lost, loss.lost_with_pauses, share.0)
         };
     }
