@@ -74,12 +74,12 @@ fn what_nobody_uses_is_refused_and_where_a_key_belongs_is_told() {
     refused(
         &format!("canary = 0\n[foreground]\nsize = \"1G\"\n{save}"),
         &[],
-        &["line 3, column 1", "'size'", "the canary"],
+        &["line 3, column 8", "'size'", "the canary"],
     );
     refused(
         &format!("canary = 0\nengine = \"sync\"\n{save}"),
         &[],
-        &["line 2, column 1", "'engine'", "the canary"],
+        &["line 2, column 10", "'engine'", "the canary"],
     );
     refused(
         "size = \"1G\"\n",
@@ -92,7 +92,7 @@ fn what_nobody_uses_is_refused_and_where_a_key_belongs_is_told() {
     refused(
         &format!("{save}name = \"a\"\n{save}name = \"a\"\n"),
         &[],
-        &["line 6, column 1", "two actors are named 'a'"],
+        &["line 4, column 1", "two actors are named 'a'"],
     );
     refused(
         "",
