@@ -7,6 +7,7 @@ use storage::FileSystem;
 
 use super::{ActorSpec, Deletion, FioJob, Place, Plan, Work};
 use crate::error::BenchError;
+use crate::preflight::direct_fits;
 use crate::scenario::{Counters, Scenario};
 use crate::sizes::{self, LEAST};
 use crate::survey::Survey;
@@ -55,6 +56,8 @@ impl Plan {
             let fs = FileSystem::named(&survey.target);
             plan.control = plan.control.on(fs, &deletion.method);
         }
+        // Nobody wants to hear of space on a file system that can't be used.
+        direct_fits(&plan, survey)?;
         let sizes = sizes::of(&plan, scenario, survey)?;
         plan.file.size_bytes = sizes.foreground_bytes;
         plan.deletion = deletion(sizes.deletion_bytes)?;

@@ -88,7 +88,7 @@ fn files_fit(plan: &Plan, survey: &Survey, directory: &Path) -> Result<(), Bench
 }
 
 /// Refuses direct I/O that the file system doesn't do.
-fn direct_fits(plan: &Plan, survey: &Survey) -> Result<(), BenchError> {
+pub(crate) fn direct_fits(plan: &Plan, survey: &Survey) -> Result<(), BenchError> {
     let null = plan.engine == Engine::Null;
     let place = names::shown(survey.place.path());
     for actor in &plan.actors {

@@ -116,7 +116,7 @@ fn options_that_contradict_each_other_are_refused() {
 fn a_block_must_suit_the_disk() {
     refused(
         &["--set", "actor.block-size=1000"],
-        &["block size 1000", "multiple of"],
+        &["block-size 1000", "multiples of"],
     );
 }
 
