@@ -1,6 +1,6 @@
 //! Runs a scenario: actors and phases become a [`record::RunRecord`].
 //!
-//! [`Survey`] looks at a place and leaves it as it is. [`sizes::choose`] picks safe sizes.
+//! [`Survey`] looks at a place and leaves it as it is. [`Plan::of`] picks safe sizes.
 //! A [`Plan`] describes the run in full. [`preflight`] refuses before the run what would be
 //! refused on the way. A [`ReadyRun`] run does it, records it, and removes what it made.
 //! `judge::judge` interprets the record.

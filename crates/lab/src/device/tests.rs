@@ -280,7 +280,7 @@ fn neither_power_off_nor_writes_wait_for_a_snapshot() {
 
 #[test]
 fn one_thread_of_the_front_end_waits_for_what_is_due_and_the_timekeeper_helps_out() {
-    let device = device(&["read.latency=20ms"], false);
+    let device = device(&["read.latency=200ms"], false);
     device.leave_to_front_end();
     let (to, told) = channel();
     let read = |to: &Sender<_>| {
