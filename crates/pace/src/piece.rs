@@ -333,7 +333,8 @@ impl Sizes {
             let has_slope = |fit: Fit| fit.line.per_byte > SecondsPerByte::ZERO;
             let is_whole = !cut && cost.fit().is_some_and(has_slope);
             let phi = phi.max(Share(0.5));
-            let bearable = match piece <= self.whole && is_brief && !is_whole {
+            let by_small_steps = !idle && is_brief && !is_whole && piece <= self.whole;
+            let bearable = match by_small_steps {
                 true => GROWING / phi,
                 false => (PIECE_LOSS / phi).max(2.4 * now + Seconds(0.002)),
             }

@@ -251,11 +251,9 @@ impl Readers {
         let during = ops / (self.pauses.length + self.beside.length).0;
         let both = self.before.ops >= ENOUGH && self.pauses.ops >= ENOUGH;
         let slower_pauses = both.then(|| 1.0 - self.pauses.per_s() / self.before.per_s());
-        // A drive that goes on with a discard after its end is slow in the pauses too. Nobody can
-        // tell that from a load that changed.
-        let perhaps = slower_pauses
-            .filter(|&slower| slower > doubt)
-            .unwrap_or(0.0);
+        let slower = slower_pauses.filter(|&slower| slower > doubt);
+        let lost_with_pauses = value + slower.unwrap_or(0.0) * (1.0 - value);
+        let lost_with_pauses = lost_with_pauses.clamp(0.0, 1.0);
         let wait = (self.pauses.wait + self.beside.wait) / ops.max(1.0);
         Some(ReaderLoss {
             baseline_per_s: quiet.per_s(),
