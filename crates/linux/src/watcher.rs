@@ -1,5 +1,5 @@
 //! The child process that puts something back when its parent can't: a mount's
-//! option, a device's limit. [`Setting`] is a value in a file of the kernel's, changed for a while.
+//! option, a device's limit. `Setting` is a value in a file of the kernel's, changed for a while.
 
 use std::fs::{File, OpenOptions};
 use std::io;
