@@ -25,6 +25,7 @@ mod reads;
 mod share;
 
 pub use card::Made;
+pub use cells::window;
 pub use figure::{Estimate, Figure, Point};
 pub use reads::Reads;
 pub use share::{Barrier, Share};
