@@ -251,7 +251,7 @@ impl Fit {
     /// than the drive's own the time was in which it was measured. `None` also where a repeat tells no
     /// more, because free space was discarded beside what was deleted.
     pub fn unsure_end(&self, share: f64, times: f64) -> Option<&Point> {
-        if self.service_us.why() == Some(BESIDE) {
+        if self.b_us_per_mib.why() == Some(BESIDE) {
             return None;
         }
         figure::unsure_end(&self.points, share, 1e3 / times)
