@@ -296,11 +296,11 @@ mod tests {
         };
         assert_eq!(
             goal(&["max-latency=7ms"]),
-            "/data: the goal is --max-latency 7ms from now on\n"
+            "'/data': the goal is --max-latency 7ms from now on\n"
         );
         assert_eq!(
             goal(&["slowdown=30%", "max-latency=7ms"]),
-            "/data: the goal is --slowdown 30% --max-latency 7ms from now on\n"
+            "'/data': the goal is --slowdown 30% --max-latency 7ms from now on\n"
         );
     }
 
