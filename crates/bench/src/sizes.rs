@@ -204,16 +204,25 @@ pub struct TooLittleSpace {
     pub size: u64,
     /// Bytes the run would take while it prepares.
     pub needed: u64,
-    /// Bytes it may take.
-    pub usable: u64,
+    /// The least that a run with other sizes would take.
+    pub least: u64,
+    /// Bytes that are free.
+    pub available: u64,
     /// Bytes that stay free.
     pub reserve: u64,
 }
 
 impl TooLittleSpace {
     fn words(&self) -> String {
-        let [needed, usable, reserve, size] =
-            [self.needed, self.usable, self.reserve, self.size].map(record::units::bytes);
+        let usable = self.available.saturating_sub(self.reserve);
+        let beside = |bytes: u64| self.reserve.saturating_add(bytes);
+        let would_fit = beside(self.needed) <= self.size;
+        let goal = if would_fit { self.needed } else { self.least };
+        let short = beside(goal).saturating_sub(self.available);
+        // Rounding takes less than a twentieth.
+        let short = record::units::bytes(short.saturating_add(short / 20));
+        let [needed, available, reserve, size] =
+            [self.needed, self.available, self.reserve, self.size].map(record::units::bytes);
         // Neither another size nor free space would help.
         if self.size <= self.reserve.saturating_add(2 * LEAST) {
             return format!(
@@ -222,11 +231,21 @@ impl TooLittleSpace {
                 record::units::bytes(2 * self.reserve)
             );
         }
+        if usable < self.least {
+            return format!(
+                "too little space: {available} of {size} are free, and {reserve} always stay \
+                 free, so no size fits; free about {short}, or give a PATH on another file system"
+            );
+        }
+        let or_free = match would_fit {
+            true => format!(", or free about {short}"),
+            false => String::new(),
+        };
         format!(
-            "too little space: the run needs {needed}, and only {usable} are available \
-             beyond the {reserve} that stay free; choose a smaller --size or \
-             foreground.size, fewer or smaller files of actors or of the fio job, or free some \
-             space"
+            "too little space: the run needs {needed}, and only {} are available beyond the \
+             {reserve} that stay free; choose a smaller --size or foreground.size, fewer or \
+             smaller files of actors or of the fio job{or_free}",
+            record::units::bytes(usable)
         )
     }
 }
@@ -254,7 +273,8 @@ fn choose(space: &Space, wanted: Wanted) -> Result<Sizes, TooLittleSpace> {
         return Err(TooLittleSpace {
             size: space.size_bytes,
             needed,
-            usable,
+            least: wanted.other_bytes.saturating_add(2 * LEAST),
+            available: space.available_bytes,
             reserve: space.reserve_bytes(),
         });
     }
@@ -366,7 +386,11 @@ mod tests {
         assert!(small.contains("the file system is too small: it has 512 MiB"));
         assert!(small.contains("at least 2.0 GiB") && !small.contains("only 0"));
         // A larger one is full, and space can be freed.
-        assert!(refused(8192, 900).contains("free some space"));
+        let full = refused(8192, 900);
+        assert!(full.contains("900 MiB of 8.0 GiB are free") && full.contains("no size fits"));
+        // 32 MiB and the 124 MiB below the reserve.
+        assert!(full.contains("free about 164 MiB"), "{full}");
+        assert!(!full.contains("smaller"), "{full}");
     }
 
     #[test]
@@ -380,10 +404,13 @@ mod tests {
     #[test]
     fn a_full_disk_is_refused_with_what_there_is() {
         let space = space(100 * GIB, 11 * GIB);
-        let wanted = wanted(Some(8 * GIB), Some(GIB));
-        let error = choose(&space, wanted).unwrap_err();
-        assert_eq!(error.usable, GIB);
-        assert!(error.to_string().contains("9.0 GiB"), "{error}");
+        let error = choose(&space, wanted(Some(8 * GIB), Some(GIB))).unwrap_err();
+        let error = error.to_string();
+        assert!(error.contains("needs 9.0 GiB, and only 1.0 GiB"), "{error}");
+        assert!(error.contains("smaller --size") && error.contains("free about 8.4 GiB"));
+        // The disk could not have so much even if it were empty.
+        let error = choose(&space, wanted(Some(200 * GIB), None)).unwrap_err();
+        assert!(!error.to_string().contains("or free"), "{error}");
     }
 
     #[test]

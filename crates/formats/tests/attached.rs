@@ -206,10 +206,49 @@ fn rows_that_grep_left_are_read_by_their_number_of_columns() {
     stalls(&text(&once.iter().map(named).collect::<Vec<_>>()));
 }
 
+#[test]
+fn times_on_lines_of_their_own_serve_where_headers_are_left_out() {
+    let stamp = |at: u32| {
+        (
+            at,
+            format!("2024-06-19 05:{:02}:{:02}", 2 + at / 60, at % 60),
+        )
+    };
+    let mut lines = Vec::new();
+    for line in log(60, one_drive) {
+        if line.1.starts_with("avg-cpu") {
+            lines.push(stamp(line.0));
+        }
+        lines.push(line);
+    }
+    let is = |line: &str, begins: &[&str]| begins.iter().any(|begin| line.starts_with(begin));
+    let kept = |begins: &[&str]| -> Vec<(u32, String)> {
+        let kept = lines.iter().filter(|line| is(&line.1, begins));
+        kept.cloned().collect()
+    };
+    let one = kept(&["sdb", "2024"]);
+    let both = kept(&["sd", "2024"]);
+    let mut once = both.clone();
+    once.insert(0, (0, HEADER.to_owned()));
+    let no_header: Vec<_> = (lines.iter().filter(|line| !is(&line.1, &["Device"])))
+        .cloned()
+        .collect();
+    for lines in [one, both, once, no_header] {
+        let (record, verdict) = stalls(&text(&lines));
+        assert_eq!(record.intervals.len(), 60);
+        assert!(!warned(&verdict, "no times"), "{:?}", verdict.warnings);
+    }
+}
+
 /// A RAID `md1` of so many drives, each of which reads its share, and writes and discards this
 /// share of what the RAID does.
 fn raid(drives: u32, share: f64, written: u32) -> String {
-    let rows = move |at: u32| {
+    raid_of(drives, share, written, move |_, _| share)
+}
+
+/// The same, if `share` tells what part of a second's writes a drive has.
+fn raid_of(drives: u32, discarded: f64, written: u32, share: impl Fn(u32, u32) -> f64) -> String {
+    let rows = |at: u32| {
         let whole = Second {
             written,
             ..second(at)
@@ -232,8 +271,8 @@ fn raid(drives: u32, share: f64, written: u32) -> String {
                 &format!("nvme{drive}n1"),
                 Second {
                     reads,
-                    written: (f64::from(written) * share) as u32,
-                    discarded: whole.discarded * share,
+                    written: (f64::from(written) * share(at, drive)) as u32,
+                    discarded: whole.discarded * discarded,
                 },
             ));
         }
@@ -269,6 +308,66 @@ fn a_byte_that_mirrors_discard_each_counts_once() {
     );
     let gb = verdict.discard.bytes.unwrap() as f64 / 1e9;
     assert!((gb - 7.68).abs() < 0.1, "{gb}");
+}
+
+#[test]
+fn parity_is_no_mirror() {
+    // Data and parity of a second's writes are on two of the drives, in turn.
+    let parity = |drives: u32| {
+        raid_of(drives, 1.0 / f64::from(drives - 1), 80, move |at, drive| {
+            f64::from(u8::from((drive + at) % drives < 2))
+        })
+    };
+    // Three drives with equal writes, and more that take turns.
+    for (text, times) in [
+        (raid(3, 0.7, 80), 2.1),
+        (parity(4), 4.0 / 3.0),
+        (parity(6), 1.2),
+    ] {
+        let (_, verdict) = import(&text);
+        assert_eq!(verdict.verdict, Finding::Stall);
+        assert!(warned(&verdict, "Unknown copies"), "{:?}", verdict.warnings);
+        let bytes = verdict.discard.bytes.unwrap() as f64 / (5.0 * 1.5e6 * 1024.0);
+        assert!((bytes / times - 1.0).abs() < 0.02, "{bytes} {times}");
+    }
+}
+
+#[test]
+fn equal_paths_of_a_drive_are_both_its_paths() {
+    for paths in [2, 3] {
+        let rows = |at: u32| {
+            let second = second(at);
+            let path = Second {
+                reads: second.reads / paths,
+                written: second.written / paths,
+                discarded: second.discarded / f64::from(paths),
+            };
+            let drive = Second {
+                reads: path.reads * paths,
+                ..second
+            };
+            let names = (0..paths).map(|path| format!("nvme4c{path}n1"));
+            let paths = names.map(|name| row(&name, path));
+            std::iter::once(row("nvme4n1", drive))
+                .chain(paths)
+                .collect()
+        };
+        let (record, verdict) = stalls(&text(&log(60, rows)));
+        assert!(
+            warned(&verdict, "nvme4c1n1 were taken to be paths of nvme4n1")
+                || warned(&verdict, "nvme4c2n1 were taken to be paths of nvme4n1"),
+            "{:?}",
+            verdict.warnings
+        );
+        assert_eq!(record.head.actors[0].name, "nvme4n1");
+        assert!(
+            record
+                .head
+                .devices
+                .iter()
+                .all(|d| d.kind == record::DeviceKind::Disk)
+        );
+    }
 }
 
 #[test]

@@ -30,6 +30,46 @@ pub fn version_of(release: &str) -> (u32, u32) {
     (parts.next().unwrap_or(0), parts.next().unwrap_or(0))
 }
 
+/// Files that makers of containers leave.
+const MARKS: [&str; 3] = [
+    "/.dockerenv",
+    "/run/.containerenv",
+    "/run/systemd/container",
+];
+
+/// Inodes of the first namespaces (Linux, include/uapi/linux/nsfs.h); that of mounts since 6.18.
+const FIRST_PID: u64 = 0xEFFF_FFFC;
+const FIRST_USER: u64 = 0xEFFF_FFFD;
+const FIRST_MOUNTS: u64 = 0xEFFF_FFF8;
+
+/// Whether this process is in the machine's first pid and user namespaces; `None` where the kernel
+/// does not show it.
+pub fn is_in_first_namespaces() -> Option<bool> {
+    let pid = namespace("self", "pid")? == FIRST_PID;
+    Some(pid && namespace("self", "user")? == FIRST_USER)
+}
+
+/// Whether a container's mounts and timers are all that can be seen. Of the running machine its
+/// namespaces decide, of a copy the files that makers of containers leave.
+pub fn is_container(sys: &SysRoot) -> bool {
+    let is_marked = MARKS.iter().any(|file| sys.path(file).exists());
+    if !sys.is_host() {
+        return is_marked;
+    }
+    let mounts = namespace("self", "mnt");
+    match is_in_first_namespaces() {
+        Some(false) => true,
+        // One that shares these with the machine has mounts of its own.
+        _ => is_marked && mounts != Some(FIRST_MOUNTS) && mounts != namespace("1", "mnt"),
+    }
+}
+
+/// The inode of a process' namespace.
+fn namespace(process: &str, name: &str) -> Option<u64> {
+    let found = rustix::fs::stat(format!("/proc/{process}/ns/{name}"));
+    found.ok().map(|found| found.st_ino)
+}
+
 fn cpus_online(sys: &SysRoot) -> u32 {
     sys.text("/sys/devices/system/cpu/online")
         .map(|text| count_of_ranges(&text))
@@ -64,6 +104,20 @@ mod tests {
         assert_eq!(version_of("6.18.44-fc-v657"), (6, 18));
         assert_eq!(version_of("5.15"), (5, 15));
         assert_eq!(version_of("odd"), (0, 0));
+    }
+
+    #[test]
+    fn a_containers_mark_decides_of_a_copy_alone() {
+        let root = tempfile::tempdir().unwrap();
+        let copy = SysRoot::at(root.path());
+        assert!(!is_container(&copy));
+        std::fs::write(root.path().join(".dockerenv"), "").unwrap();
+        assert!(is_container(&copy));
+        // `rm` looks for holders of files where this machine is none.
+        let first = namespace("self", "mnt") == Some(FIRST_MOUNTS);
+        if first && is_in_first_namespaces() == Some(true) {
+            assert!(!is_container(&SysRoot::host()));
+        }
     }
 
     #[test]

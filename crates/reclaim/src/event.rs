@@ -22,8 +22,11 @@ pub enum Event<'a> {
     Trimmed {
         /// Where the file system is mounted.
         mount: &'a Path,
-        /// Bytes trimmed since the last such event. Space that is freed twice counts twice.
+        /// Bytes for whose trim the kernel was asked since the last such event. Space that is freed
+        /// twice counts twice.
         bytes: u64,
+        /// Of these, the bytes that were discarded: the kernel skips what it knows to be trimmed.
+        discarded: u64,
         /// How long ago that was, or the guard's start, in seconds.
         within_s: f64,
         /// How long the devices were busy with these trims, in seconds.

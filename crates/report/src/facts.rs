@@ -115,7 +115,7 @@ fn foreground(facts: &mut Vec<Fact>, seen: &Foreground, verdict: &Verdict) {
         };
         let left = percent(ratio);
         let mut text =
-            format!("{whose}{left} of the baseline's rate while discards were processed");
+            format!("{whose}{left} of the baseline's rate in the median interval with discards");
         if let Some(lost) = seen.lost_s.filter(|&lost| lost > 0.0) {
             text += &format!("; {} of work lost", seconds(lost));
         }
@@ -132,6 +132,7 @@ fn foreground(facts: &mut Vec<Fact>, seen: &Foreground, verdict: &Verdict) {
         Some(DipDiscards::Unsure),
         Some(DipDiscards::Unknown),
         Some(DipDiscards::Before),
+        Some(DipDiscards::Partly),
     ];
     for (i, kind) in kinds.into_iter().enumerate() {
         let of_kind = |dip: &&Dip| dip.discards == kind && !kinds[..i].contains(&kind);
@@ -187,6 +188,9 @@ fn dips(dips: &[&Dip], discards: Option<DipDiscards>) -> String {
         Some(DipDiscards::Unsure) => "beside discards that may be this deletion's",
         Some(DipDiscards::Before) => {
             "right after TRIM, without discards: a slow recovery, or something else"
+        }
+        Some(DipDiscards::Partly) => {
+            "beside discards in a part of it, so TRIM may be the cause, or something else"
         }
         None => "without discards, so not TRIM's doing",
     };

@@ -268,10 +268,11 @@ fn fixed(reason: Reason) -> &'static str {
         Absent => "trimbench itself did not run while most of the discards were processed, so what \
             they did was not seen. Repeat the run, and let it run through: no suspend, no Ctrl-Z, \
             enough processors.",
-        DiscardsDidNotCome => "Most of what was freed had not been discarded when the wait for it \
-            ended (phases.drain-limit). Background discards (btrfs discard=async, f2fs) can wait \
-            for minutes; otherwise a layer between file system and drive may swallow them, e.g. \
-            dm-crypt without allow_discards.",
+        DiscardsDidNotCome => "Not all that was freed had been discarded when the wait for it \
+            ended, so a stall may have lasted longer: wait longer (phases.drain-limit; of sim: \
+            limit). Background discards (btrfs discard=async, f2fs) can wait for minutes. If none \
+            came, a layer between file system and drive may swallow them, e.g. dm-crypt without \
+            allow_discards.",
         NoDeletion => "Nothing was deleted, so there is nothing to judge. If the run was stopped \
             early, let it reach its delete phase.",
         NothingDeleted => "The free space did not grow, so the outside program or the event \

@@ -134,8 +134,8 @@ SLOWDOWN  Deleting 512 GiB slowed reads to 88 % of 102,000/s for 1.4 s.
   Before: the steady seconds before the first discard.
 
   deletion   1.0 TiB in 1 file; the calls took 0.21 s
-  rate kept  88 % of the baseline's rate while discards were processed; 86.0 ms
-             of work lost
+  rate kept  88 % of the baseline's rate in the median interval with discards;
+             86.0 ms of work lost
   TRIM       at least 65.1 GB/s (60.6 GiB/s); 8,205 discards of 128 MiB, 1.0 TiB
              in all; busy with them for 16.9 s; mean wait 2.1 ms
   debt       up to 1.0 TiB freed and not yet discarded; the first discard came
@@ -238,6 +238,29 @@ NO STALL  Deleting 8.0 GiB did not slow reads; no discards were sent.
   they would do: mount -o remount,discard /data, then run again. A periodic
   fstrim can still stall this system.
 ",
+    );
+}
+
+#[test]
+fn a_dip_partly_beside_discards_is_not_called_one_without() {
+    let (record, mut verdict) = (READER.record(), READER.verdict());
+    let dip = |at_s, discards| Dip {
+        at_s,
+        seconds: 9.0,
+        depth: 0.0,
+        discards,
+    };
+    verdict.foreground[0].stall = None;
+    verdict.foreground[0].dips = vec![dip(40.0, Some(DipDiscards::Partly)), dip(60.0, None)];
+    let text = terminal::verdict(&verdict, &record, &STYLE);
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        text.contains("9.0 s at 40.0 s (to 0.0 %); beside discards in a part"),
+        "{text}"
+    );
+    assert!(
+        text.contains("9.0 s at 60.0 s (to 0.0 %); without discards"),
+        "{text}"
     );
 }
 

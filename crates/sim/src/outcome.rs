@@ -34,11 +34,13 @@ pub struct Figures {
     pub verdict: Finding,
     /// From the first removal to the last call's return, in seconds.
     pub deletion_s: Option<f64>,
-    /// From the first removal to the last discard, in seconds.
+    /// From the first removal to the last discard, in seconds; `None` if some were outstanding at
+    /// `limit`.
     pub drained_s: Option<f64>,
     /// Bytes removed.
     pub removed_bytes: u64,
-    /// Bytes removed for each second until the last discard; `None` without discards.
+    /// Bytes removed for each second until the last discard; `None` without discards, or if some
+    /// were outstanding at `limit`.
     pub freed_bytes_per_s: Option<f64>,
     /// Foreground time lost to the discards, in seconds: of the actor that lost most.
     pub lost_s: Option<f64>,
@@ -123,7 +125,7 @@ fn figures(
     let since = |end: Option<ssd::Time>| Some((end? - began?).as_secs_f64());
     let deletion_s = since(tally.last_call);
     let last = tally.last_discard.filter(|_| tally.commands > 0);
-    let drained_s = since(last).filter(|_| !setup.workload.is_continuous());
+    let drained_s = since(last).filter(|_| !setup.workload.is_continuous() && !tally.gave_up);
     let took = drained_s.unwrap_or(0.0).max(deletion_s.unwrap_or(0.0));
     let lost = |f: &judge::verdict::Foreground| f.lost_s.or(f.stall.map(|s| s.lost_s));
     let worst = verdict
@@ -156,7 +158,7 @@ fn figures(
         deletion_s,
         drained_s,
         removed_bytes: tally.removed_bytes,
-        freed_bytes_per_s: (took > 0.0 && tally.discarded_bytes > 0)
+        freed_bytes_per_s: (took > 0.0 && tally.discarded_bytes > 0 && !tally.gave_up)
             .then(|| tally.removed_bytes as f64 / took),
         lost_s: worst.and_then(lost),
         p99_ms: quantile(0.99),
@@ -205,8 +207,10 @@ pub fn pareto_front(all: &[Figures]) -> Vec<bool> {
         let better = a.iter().zip(b).any(|(a, b)| *a < b * 0.99 - 1e-9);
         no_worse && better
     };
-    let is_beaten = |own: &[f64; 4]| costs.iter().any(|other| beats(other, own));
     let fails = |figures: &Figures| figures.is_full || figures.gave_up;
+    // The time of a run that was cut off is unknown.
+    let ended = || costs.iter().zip(all).filter(|(_, figures)| !fails(figures));
+    let is_beaten = |own: &[f64; 4]| ended().any(|(other, _)| beats(other, own));
     costs
         .iter()
         .zip(all)

@@ -101,6 +101,37 @@ fn a_volume_that_runs_full_ends_the_run_and_is_reported() {
 }
 
 #[test]
+fn a_run_cut_off_at_its_limit_has_no_time_of_all_discards() {
+    let run = |limit_s| {
+        let mut setup = small(PolicyKind::Ext4Online, WorkloadKind::DropFile);
+        setup.drives = Drives::single(ssd::profiles::by_name("ocz-vertex-2").unwrap().clone());
+        // It discards 8 GiB in 3.6 s.
+        (setup.volume, setup.size) = (32 << 30, 8 << 30);
+        setup.limit = Duration::from_secs(limit_s);
+        (setup.baseline, setup.syncers) = (Duration::from_secs(2), 0);
+        sim::run(&setup).unwrap()
+    };
+    let (cut, whole) = (run(2), run(100));
+    let figures = &cut.figures;
+    assert!(figures.gave_up && !whole.figures.gave_up, "{figures:?}");
+    assert_eq!((figures.drained_s, figures.freed_bytes_per_s), (None, None));
+    assert!(
+        whole.figures.drained_s.unwrap() > 2.0,
+        "{:?}",
+        whole.figures
+    );
+    let late = judge::verdict::Reason::DiscardsDidNotCome;
+    for (outcome, is_late) in [(&cut, true), (&whole, false)] {
+        let verdict = &outcome.verdict;
+        println!("{}", verdict.summary);
+        assert_eq!(verdict.reasons.contains(&late), is_late, "{verdict:?}");
+        assert_eq!(verdict.summary.contains("for at least"), is_late);
+    }
+    let both = [cut.figures, whole.figures];
+    assert_eq!(sim::pareto_front(&both), [false, true]);
+}
+
+#[test]
 fn an_allocation_waits_for_a_discard_only_where_space_is_held_until_then() {
     let run = |policy| {
         let mut setup = small(policy, WorkloadKind::Spill);

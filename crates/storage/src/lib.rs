@@ -17,6 +17,7 @@
 //! | [`counter::over`] | over how many drives are data spread evenly? |
 //! | [`deletions`] | by which events does a file system tell that a process frees space? |
 //! | [`drive`] | what does a drive say about itself and discards? |
+//! | [`Fault`] | in which kernels do discards harm an md array? |
 //! | [`trimmable`] | which file systems would fstrim choose? |
 //! | [`raw`] | may a raw device's data be destroyed, and is it ours alone? |
 
@@ -27,6 +28,7 @@ pub mod deletions;
 pub mod devices;
 pub mod disks;
 pub mod drive;
+mod faults;
 pub mod file_system;
 pub mod layout;
 pub mod making;
@@ -37,6 +39,7 @@ mod target;
 pub mod trimmable;
 mod warning;
 
+pub use faults::Fault;
 pub use file_system::{Commit, FileSystem, TrimReach};
 pub use target::{
     Description, TargetError, describe, describe_device, describe_device_in, describe_mount,

@@ -18,6 +18,7 @@ use record::{DeviceInfo, DiscardSetting, Target};
 
 use crate::counter;
 use crate::devices::{self, DeviceError, DeviceTree};
+use crate::faults;
 use crate::file_system::FileSystem;
 use crate::warning::Warning;
 use linux::SysRoot;
@@ -37,6 +38,16 @@ pub struct Description {
     pub warnings: Vec<Warning>,
     /// Warnings about how the devices' discards are counted.
     pub counting_warnings: Vec<Warning>,
+}
+
+impl Description {
+    /// The warning that discards harm an md array here, and whether they destroy data.
+    pub fn fault(&self) -> Option<(&Warning, bool)> {
+        self.warnings.iter().find_map(|one| match one {
+            Warning::Faulty { destroys_data, .. } => Some((one, *destroys_data)),
+            _ => None,
+        })
+    }
 }
 
 /// Why a target can't be described.
@@ -79,6 +90,7 @@ pub fn describe_mount(sys: &SysRoot, path: &Path, mount: Mount, space: Space) ->
     let setting = reaching(setting, &tree);
     let mut warnings = warnings(&mount, upper.as_ref(), setting, &tree);
     warnings.extend(tree.warnings);
+    warnings.extend(faults::warning(sys, &tree.devices));
     let mut found = Description {
         target: Target {
             path: path.to_string_lossy().into_owned(),
@@ -124,6 +136,7 @@ pub fn describe_device_in(sys: &SysRoot, path: &Path) -> Result<Description, Tar
     if setting == DiscardSetting::Unsupported {
         warnings.push(no_discards(&tree));
     }
+    warnings.extend(faults::warning(sys, &tree.devices));
     let mut found = Description {
         target: Target {
             path: path.to_string_lossy().into_owned(),

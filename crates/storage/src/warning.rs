@@ -138,6 +138,24 @@ pub enum Warning {
         /// The reason.
         why: String,
     },
+    /// Discards harm an md array in this kernel.
+    #[error(
+        "{device} is {level}, and {what}, unless this kernel ({kernel}) has the fix; see {report}"
+    )]
+    Faulty {
+        /// The array's kernel name.
+        device: String,
+        /// Its level.
+        level: String,
+        /// The kernel's release.
+        kernel: String,
+        /// The harm.
+        what: &'static str,
+        /// The address of a report.
+        report: &'static str,
+        /// Whether data are lost.
+        destroys_data: bool,
+    },
     /// The counters of the drive of this name are switched off.
     #[error(
         "{_0} has its counters switched off, so that its discards can't be seen; switch them on \

@@ -134,8 +134,9 @@ pub(crate) enum Error {
     },
     /// A file that could not be written to its end.
     #[error(
-        "{}: could not be written: {source}; free space there or give another file",
-        names::shown(path)
+        "{}: could not be written: {source}; {}",
+        names::shown(path),
+        linux::files::after_failed_write(source)
     )]
     OutputWrite {
         /// The file.

@@ -85,3 +85,6 @@ fn name_commands(shown: &mut Error) {
         );
     }
 }
+
+#[cfg(test)]
+mod named;

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use linux::SysRoot;
 use linux::dm::Tables;
+pub(super) use linux::host::is_container;
 use linux::mounts::{self, Mount};
 use linux::space::Space;
 use linux::sysroot::{entries, number};
@@ -112,17 +113,6 @@ fn copied(sys: &SysRoot, mounts: &[Mount], miss: &mut impl FnMut(&str, String)) 
         let why = format!("files of sys end in NULs, at which trimbench cut them; {INSTEAD}");
         miss("whether the copy is complete", why);
     }
-}
-
-/// Whether this is a container, by the files that its makers leave.
-pub(super) fn is_container(sys: &SysRoot) -> bool {
-    [
-        "/.dockerenv",
-        "/run/.containerenv",
-        "/run/systemd/container",
-    ]
-    .iter()
-    .any(|file| sys.path(file).exists())
 }
 
 /// Makers of virtual machines, as firmware names them.

@@ -295,6 +295,7 @@ fn trimmer(one: &Trimmer) -> String {
         covers.push("mounts that its script chooses".to_owned());
     }
     parts.push(match covers.is_empty() {
+        true if one.is_for_pools() => one.program.clone(),
         true => format!("{} of no mount here", one.program),
         false => format!("{} of {}", one.program, covers.join(" ")),
     });

@@ -9,7 +9,7 @@ use crate::why::SenderWork;
 const MOST: usize = 5;
 
 /// An update in lines: one for each device that did something, then the senders of discards and
-/// the processes that were blocked for a tenth of the time or more. An idle machine has one line.
+/// the processes that waited for a tenth of the time or more. An idle machine has one line.
 pub fn text(update: &Update) -> String {
     let time = clock(update.unix_s);
     let mut text = String::new();
@@ -81,13 +81,10 @@ pub(super) fn mean(work: &Work) -> String {
 }
 
 fn sender(one: &SenderWork, seconds: f64) -> String {
-    let mean = one.mean_ms.map_or(String::new(), |ms| {
-        format!(" of {} each", show::latency_us(ms * 1e3))
-    });
     let mut text = format!(
-        "discards: {} sent {}{mean} to {} ({}), {}/s",
+        "discards: {} sent {} to {} ({}), {}/s",
         program(&one.program, one.pid),
-        show::counted(one.discards, "discard"),
+        one.many(),
         one.device,
         one.reason.word(),
         show::bytes((one.bytes as f64 / seconds.max(1e-9)) as u64),
@@ -102,7 +99,7 @@ fn sender(one: &SenderWork, seconds: f64) -> String {
 
 fn blocked(one: &Blocked, seconds: f64) -> String {
     let mut text = format!(
-        "blocked: {} {} of {}",
+        "waited: {} {} of {}",
         program(&one.program, Some(one.pid)),
         // Its first look may stand for time before the update.
         show::seconds(one.seconds.min(seconds)),
@@ -114,6 +111,8 @@ fn blocked(one: &Blocked, seconds: f64) -> String {
     text += &format!(": {}", one.cause.word());
     if let Some(at) = &one.at {
         text += &format!(" on {}", names::shown(at));
+    } else if !one.suspects.is_empty() {
+        text += &format!(" of {}, if it waited there", one.suspects.join(" or "));
     }
     if let Some(function) = &one.function {
         text += &format!(" ({function})");
@@ -162,6 +161,28 @@ mod tests {
         }
         assert!(
             lines[0].starts_with("2026-") || lines[0].as_bytes()[2] == b':',
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_wait_at_an_unknown_place_names_the_device_whose_discards_it_may_be() {
+        let mut update = stall(0.0);
+        update.blocked[0].at = None;
+        update.blocked[0].suspects = vec!["loop7".to_owned(), "vda".to_owned()];
+        let text = text(&update);
+        let expected = "waited: dd (pid 14925) 0.97 s of 1.0 s in write: behind discards of loop7 \
+                        or vda, if it waited there";
+        assert!(text.contains(expected), "{text}");
+    }
+
+    #[test]
+    fn one_discard_has_its_time_and_not_each() {
+        let mut update = stall(0.0);
+        update.senders[0].discards = 1;
+        let text = text(&update);
+        assert!(
+            text.contains("sent 1 discard of 42.5 ms to loop8"),
             "{text}"
         );
     }

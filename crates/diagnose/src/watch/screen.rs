@@ -289,7 +289,7 @@ impl Painter<'_> {
     fn blocked(&self, height: usize) -> Vec<Line<'static>> {
         let head = format!(
             "{:<20} {:>7} {:>8}  {:<11} {:<15} {}",
-            "WHO IS BLOCKED", "for", "by TRIM", "call", "by what", "where"
+            "WHO WAITS", "for", "by TRIM", "call", "by what", "where"
         );
         let mut lines = vec![Line::from(self.span(head, Tone::Head))];
         let all = self.view.blocked();
@@ -435,6 +435,8 @@ fn blocked(one: &Blocked) -> String {
         _ => "-".to_owned(),
     };
     let place = one.at.as_deref().map(names::shown);
+    let suspects = Some(one.suspects.join("? ")).filter(|all| !all.is_empty());
+    let place = place.or_else(|| suspects.map(|all| format!("{all}?")));
     let place = place.or_else(|| one.function.clone()).unwrap_or_default();
     format!(
         "{:<20} {:>7} {:>8}  {:<11} {:<15} {}",

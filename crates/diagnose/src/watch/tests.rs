@@ -56,6 +56,7 @@ pub(super) fn stall(at_s: f64) -> Update {
         cause: Cause::BehindDiscards,
         call: Some("write"),
         at: Some("/mnt/lab".to_owned()),
+        suspects: Vec::new(),
         function: Some("folio_wait_bit_common".to_owned()),
     }];
     update.debts = vec![Debt {

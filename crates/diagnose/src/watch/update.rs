@@ -130,6 +130,8 @@ pub struct Blocked {
     pub call: Option<&'static str>,
     /// The mount point or device, where it is known.
     pub at: Option<String>,
+    /// Where it isn't: the devices whose discards it may wait for.
+    pub suspects: Vec<String>,
     /// The function of the kernel that it waits in.
     pub function: Option<String>,
 }

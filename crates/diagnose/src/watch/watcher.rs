@@ -109,6 +109,8 @@ impl Watcher {
         self.read_s = now_s;
         if let Some(tracer) = &mut self.tracer {
             tracer.read(now_s, &self.window.disks);
+            // A deletion may be over before the next list of processes.
+            self.sampler.notice(&tracer.programs(), now_s);
         }
     }
 
@@ -343,6 +345,7 @@ fn blocked(victim: Victim) -> Option<Blocked> {
         cause: longest.cause,
         call: longest.call,
         at: longest.at.clone(),
+        suspects: longest.suspects.clone(),
         function: longest.stack.first().cloned(),
     })
 }

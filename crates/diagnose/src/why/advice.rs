@@ -5,19 +5,23 @@ use linux::SysRoot;
 use super::frames::Reason;
 use super::report::{Deletion, SenderWork, Verdict, Why};
 use super::sentence::culprit;
-use crate::inspect::{Now, Options, Scope, inspect};
+use crate::inspect::{Finding, Now, Options, Scope, inspect};
 
 /// Findings of an inspection that make discards slow where they are.
-const FINDINGS: [&str; 8] = [
+const FINDINGS: [&str; 9] = [
     "btrfs-sync",
     "ext4-rediscards",
     "fat-in-caller",
     "firmware-wedges",
+    FAULT,
     "raid5-splits",
     "thin-granularity",
     "trim-unqueued",
     "vdo-flood",
 ];
+
+/// The finding where discards do harm, however they are paced.
+const FAULT: &str = "md-discard-fault";
 
 /// Sentences on what would help against what a report found; none where it isn't TRIM's fault.
 /// Looks at the place of the waits as `inspect` does.
@@ -30,17 +34,29 @@ pub fn advice(sys: &SysRoot, why: &Why, privileged: bool) -> Vec<String> {
     };
     let waits = victim.waits.iter().filter(|wait| wait.cause.is_discards());
     let at = waits.filter_map(|wait| wait.at.clone()).next();
-    let mut all = Vec::new();
-    if let Some(sender) = culprit(why, victim) {
-        all.extend(by_reason(sender, at.as_deref()));
+    at_place(sys, culprit(why, victim), at.as_deref(), privileged)
+}
+
+fn at_place(
+    sys: &SysRoot,
+    sender: Option<&SenderWork>,
+    at: Option<&str>,
+    privileged: bool,
+) -> Vec<String> {
+    let found = |place: Option<&str>| {
+        let place = place.filter(|place| place.starts_with('/'));
+        place.map_or_else(Vec::new, |place| findings(sys, place, privileged))
+    };
+    let device = sender.map(|sender| format!("/dev/{}", sender.device));
+    let (own, below) = (found(at), found(device.as_deref()));
+    if let Some(fault) = own.iter().chain(&below).find(|one| one.id == FAULT) {
+        return vec![format!("{}; {}", sentence(fault), fault.cost)];
     }
-    let place = at.filter(|at| at.starts_with('/'));
-    all.extend(
-        place
-            .map(|at| findings(sys, &at, privileged))
-            .unwrap_or_default(),
-    );
-    all
+    let by_reason = sender.and_then(|sender| by_reason(sender, at));
+    by_reason
+        .into_iter()
+        .chain(own.iter().map(sentence))
+        .collect()
 }
 
 /// Programs that users call to delete, so that another program can take their place.
@@ -96,7 +112,7 @@ fn by_reason(sender: &SenderWork, at: Option<&str>) -> Option<String> {
     })
 }
 
-fn findings(sys: &SysRoot, at: &str, privileged: bool) -> Vec<String> {
+fn findings(sys: &SysRoot, at: &str, privileged: bool) -> Vec<Finding> {
     let options = Options {
         now: Now {
             unix_s: 0,
@@ -110,16 +126,17 @@ fn findings(sys: &SysRoot, at: &str, privileged: bool) -> Vec<String> {
     let Ok(found) = inspect(sys, &Scope::Path(at.into()), &options) else {
         return Vec::new();
     };
-    let matter = found
-        .findings
-        .into_iter()
-        .filter(|one| FINDINGS.contains(&one.id));
-    matter
-        .map(|finding| match finding.remedy {
-            Some(remedy) => format!("{} ({}): {remedy}", finding.what, finding.id),
-            None => format!("{} ({})", finding.what, finding.id),
-        })
-        .collect()
+    let mut found = found.findings;
+    found.retain(|one| FINDINGS.contains(&one.id));
+    found
+}
+
+fn sentence(finding: &Finding) -> String {
+    let Finding { what, id, .. } = finding;
+    match &finding.remedy {
+        Some(remedy) => format!("{what} ({id}): {remedy}"),
+        None => format!("{what} ({id})"),
+    }
 }
 
 #[cfg(test)]
@@ -144,6 +161,31 @@ mod tests {
                 bytes: None,
             }),
         }
+    }
+
+    #[test]
+    fn no_trim_is_advised_where_discards_do_harm() {
+        let line = "1 0 9:0 / /data rw - ext4 /dev/md0 rw,discard\n";
+        let machine = testkit::Machine::new(line);
+        machine.device("virtual/block/md0", "9:0", Some(1 << 30));
+        machine.write("sys/devices/virtual/block/md0/md/level", "raid10\n");
+        let sys = SysRoot::at(machine.root());
+        let sender = SenderWork {
+            device: "md0".to_owned(),
+            ..sender(Some("postgres"))
+        };
+        let advice = |at| at_place(&sys, Some(&sender), at, true);
+        machine.write("proc/sys/kernel/osrelease", "6.11.0-8-generic\n");
+        for at in [Some("/data"), None] {
+            let only = advice(at);
+            assert!(
+                only[0].contains("bugs/2117395") && only.len() == 1,
+                "{only:?}"
+            );
+            assert!(!only[0].contains("trimbench"), "{only:?}");
+        }
+        machine.write("proc/sys/kernel/osrelease", "6.16.1\n");
+        assert!(advice(None)[0].contains("trimbench guard"));
     }
 
     #[test]

@@ -68,15 +68,18 @@ pub fn explain(observation: &Observation, subject: &Subject, command: Option<&st
         },
         missing: observation.missing.clone(),
     };
-    why.sentence = sentence::sentence(&why);
-    if *subject != Subject::All {
-        let threads = observation.sampled.threads.iter();
-        let pids: Vec<u32> = threads
-            .flat_map(|one| [one.thread.pid, one.thread.tid])
-            .collect();
-        let late = super::senders::to_come(&observation.trace, &observation.mounted, &pids);
-        why.sentence += &late.unwrap_or_default();
+    if *subject == Subject::All {
+        why.sentence = sentence::sentence(&why, None);
+        return why;
     }
+    let threads = observation.sampled.threads.iter();
+    let pids: Vec<u32> = threads
+        .flat_map(|one| [one.thread.pid, one.thread.tid])
+        .collect();
+    let drives = super::senders::drives(observation, subject, &pids);
+    why.sentence = sentence::sentence(&why, Some(&drives));
+    let late = super::senders::to_come(&observation.trace, &observation.mounted, &pids);
+    why.sentence += &late.unwrap_or_default();
     why
 }
 
@@ -191,6 +194,8 @@ fn verdict(victim: &Victim) -> Verdict {
 
 /// The stretches of time in which devices keep threads waiting.
 struct Waiting {
+    /// When the observation began.
+    from_s: f64,
     /// For each known place, when discards and hangs keep its devices.
     places: Vec<(Spans, Spans)>,
     /// For each known place, when discards were in flight on its devices.
@@ -249,10 +254,15 @@ impl Waiting {
         let by_function = prefixes.into_iter().map(|prefix| {
             let has =
                 |one: &&Below| one.file_system.and_then(|fs| fs.function_prefix()) == Some(prefix);
+            // Of a whole machine those alone that are watched.
+            let watched = |one: &DeviceNumber| {
+                *subject != Subject::All || observation.devices.contains_key(one)
+            };
             let mut numbers: Vec<DeviceNumber> = mounted
                 .iter()
                 .filter(has)
                 .flat_map(|one| one.devices.clone())
+                .filter(watched)
                 .collect();
             numbers.sort();
             numbers.dedup();
@@ -260,6 +270,7 @@ impl Waiting {
         });
         let any = trace.discards.values();
         Waiting {
+            from_s: observation.from_s,
             places: places
                 .iter()
                 .map(|place| of(&mut place.devices.iter()))
@@ -312,6 +323,16 @@ impl Waiting {
         found.map_or(&self.all, |(_, candidates)| candidates)
     }
 
+    /// How much of the time for which a look stands these cover, in seconds. Of a time that began
+    /// before the observation, the part within it stands for the whole.
+    fn covered(&self, spans: &Spans, at_s: f64, seconds: f64) -> f64 {
+        let within_s = at_s - self.from_s;
+        match within_s > 0.0 && within_s < seconds {
+            true => spans.covered(self.from_s, at_s) * seconds / within_s,
+            false => spans.covered(at_s - seconds, at_s),
+        }
+    }
+
     /// The causes of a wait by one look at a thread, with seconds that add up to `seconds`.
     fn causes(&self, sample: &Sample, stack: &[String], seconds: f64) -> Vec<(Cause, f64)> {
         if sample.waits_for_program() {
@@ -322,9 +343,9 @@ impl Waiting {
             return vec![(own, seconds)];
         }
         let (discards, hung) = self.at(sample, stack);
-        let (from, to) = (sample.at_s - seconds, sample.at_s);
-        let hangs = hung.covered(from, to).min(seconds);
-        let behind = discards.covered(from, to).min(seconds - hangs).max(0.0);
+        let covered = |spans| self.covered(spans, sample.at_s, seconds);
+        let hangs = covered(hung).min(seconds);
+        let behind = covered(discards).min(seconds - hangs).max(0.0);
         let rest = (seconds - hangs - behind).max(0.0);
         [
             (Cause::Hung, hangs),
@@ -398,7 +419,7 @@ fn gather(
             if cause == Cause::BehindDiscards && sample.below.is_none() {
                 let stack = &sampled.stacks[sample.stack];
                 for (device, spans) in &waiting.candidates(stack).each {
-                    let covered = spans.covered(at_s - seconds, at_s);
+                    let covered = waiting.covered(spans, at_s, seconds);
                     *spent.suspects.entry(*device).or_default() += covered;
                 }
             }

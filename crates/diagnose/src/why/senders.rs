@@ -6,17 +6,23 @@
 
 use std::collections::HashSet;
 
+use linux::mounts::DeviceNumber;
 use storage::FileSystem;
 use storage::deletions::Identity;
 use storage::disks::{Disks, Place};
 
+use super::Subject;
 use super::frames::Reason;
+use super::observe::Observation;
 use super::report::{Deletion, SenderWork};
-use super::trace::{Sender, Trace, is_worker};
+use super::trace::{Deleter, Sender, Trace, is_worker};
 
 /// btrfs' background discards wait so long at least, in seconds (`BTRFS_DISCARD_UNUSED_DELAY`,
 /// fs/btrfs/discard.c).
 const ASYNC_DELAY_S: f64 = 10.0;
+
+/// A process that freed less than one part in so many of what was discarded is not to blame.
+const TINY: u64 = 10;
 
 /// The name of several workers of the kernel.
 pub(crate) const WORKERS: &str = "kworkers";
@@ -24,7 +30,8 @@ pub(crate) const WORKERS: &str = "kworkers";
 /// The senders of discards, those of one file system together. `mounted`: the file systems.
 pub(crate) fn senders(trace: &Trace, disks: &Disks, mounted: &[Place]) -> Vec<SenderWork> {
     let mut found: Vec<SenderWork> = Vec::new();
-    let mut keys = Vec::new();
+    // With when it sent its last discard.
+    let mut keys: Vec<(_, f64)> = Vec::new();
     for sender in &trace.senders {
         let reason = reason(sender, mounted);
         let identity = identity(trace, sender, reason, mounted);
@@ -44,14 +51,19 @@ pub(crate) fn senders(trace: &Trace, disks: &Disks, mounted: &[Place]) -> Vec<Se
             in_drive_s: sender.in_drive_s,
             deletion,
         };
-        match keys.iter().position(|one| *one == key) {
+        match keys.iter().position(|one| one.0 == key) {
             Some(index) => {
-                let known = &mut found[index];
+                let (known, last_s) = (&mut found[index], &mut keys[index].1);
                 known.add(&work);
-                known.deletion = larger(known.deletion.take(), work.deletion);
+                let earlier = known.deletion.take();
+                known.deletion = match sender.last_s >= *last_s {
+                    true => work.deletion.or(earlier),
+                    false => earlier.or(work.deletion),
+                };
+                *last_s = last_s.max(sender.last_s);
             }
             None => {
-                keys.push(key);
+                keys.push((key, sender.last_s));
                 found.push(work);
             }
         }
@@ -134,13 +146,6 @@ impl SenderWork {
     }
 }
 
-/// The deletion of more bytes.
-fn larger(a: Option<Deletion>, b: Option<Deletion>) -> Option<Deletion> {
-    a.into_iter()
-        .chain(b)
-        .max_by_key(|one| (one.bytes, one.files))
-}
-
 /// The file system that sent these; `None` where several may have.
 fn identity(trace: &Trace, sender: &Sender, reason: Reason, mounted: &[Place]) -> Option<Identity> {
     system(reason)?;
@@ -184,6 +189,23 @@ fn deletion(
         _ => 0.0,
     };
     let within_call = matches!(reason, Reason::ExtCall | Reason::Fat);
+    // A commit's discards are sent at once: what was freed before a pause is discarded. Others come
+    // in rounds.
+    let commits = matches!(
+        reason,
+        Reason::ExtCommit | Reason::XfsLog | Reason::BtrfsCommit
+    );
+    let paused_s = trace.paused_s.get(&sender.device).filter(|_| commits);
+    let is_large = |one: &Deleter| one.bytes == 0 || one.bytes.saturating_mul(TINY) >= sender.bytes;
+    let is_recent = |one: &Deleter| paused_s.is_none_or(|at_s| one.last_s > *at_s);
+    let rank = |one: &Deleter| (is_recent(one) && is_large(one), is_large(one));
+    let order = |a: &&Deleter, b: &&Deleter| {
+        let within = match rank(a) {
+            (false, true) => a.last_s.total_cmp(&b.last_s),
+            _ => (a.bytes, a.files).cmp(&(b.bytes, b.files)),
+        };
+        rank(a).cmp(&rank(b)).then(within)
+    };
     let all = trace.deleters.iter().filter(|one| {
         one.on.as_ref() == Some(identity)
             && one.first_s + delay_s <= sender.last_s
@@ -193,7 +215,7 @@ fn deletion(
                 false => !one.comm.starts_with("kworker"),
             }
     });
-    let most = all.max_by_key(|one| (one.bytes, one.files))?;
+    let most = all.max_by(order)?;
     Some(Deletion {
         program: most.comm.clone(),
         pid: most.pid,
@@ -201,6 +223,36 @@ fn deletion(
         files: Some(most.files).filter(|files| *files > 0),
         bytes: Some(most.bytes).filter(|bytes| *bytes > 0),
     })
+}
+
+/// The names of the drives that a subject works on: where these processes of it wait, send discards
+/// or delete.
+pub(super) fn drives(observation: &Observation, subject: &Subject, pids: &[u32]) -> Vec<String> {
+    let trace = &observation.trace;
+    let deletes_on = |place: &Place, own: &dyn Fn(&Deleter) -> bool| {
+        let mut all = trace.deleters.iter();
+        all.any(|one| one.on.is_some() && one.on == place.identity && own(one))
+    };
+    let below = |own: &dyn Fn(&Deleter) -> bool| -> Vec<DeviceNumber> {
+        let all = observation.mounted.iter();
+        let all = all.filter(|place| deletes_on(place, own));
+        all.flat_map(|place| place.devices.iter().copied())
+            .collect()
+    };
+    let mut all = below(&|one| pids.contains(&one.pid));
+    let sent = trace.senders.iter().filter(|one| pids.contains(&one.pid));
+    all.extend(sent.map(|one| one.device));
+    let places = observation.sampled.places.iter();
+    all.extend(places.flat_map(|place| &place.devices));
+    // A command's children that nobody has seen have later numbers than its own.
+    if let Subject::Family(first) = subject
+        && all.is_empty()
+    {
+        let child = |one: &Deleter| one.pid > *first && one.first_s >= observation.from_s;
+        all = below(&child);
+    }
+    let names = all.into_iter().map(|one| observation.disks.name(one));
+    names.collect()
 }
 
 /// The discards that are still to come of what these processes deleted: of file systems that send
@@ -230,10 +282,7 @@ pub(super) fn to_come(trace: &Trace, mounted: &[Place], pids: &[u32]) -> Option<
 
 #[cfg(test)]
 mod tests {
-    use linux::mounts::DeviceNumber;
-
     use super::*;
-    use crate::why::trace::Deleter;
 
     const A: DeviceNumber = DeviceNumber { major: 8, minor: 1 };
     const B: DeviceNumber = DeviceNumber { major: 8, minor: 2 };
@@ -303,6 +352,37 @@ mod tests {
         assert_eq!(blamed(Reason::XfsLog, A, later, &mounted), None);
         // The kernel forgot the mounts: an event of ext4 or XFS names the device itself.
         assert_eq!(blamed(Reason::XfsLog, A, at(A), &[]), Some(7));
+    }
+
+    #[test]
+    fn a_deletion_that_was_discarded_before_a_pause_is_not_blamed() {
+        let mounted = [on("/a", "ext4", Identity::Device(A), &[A])];
+        let one = |pid, last_s, bytes| {
+            let mut one = deleter(Identity::Device(A), "ext4", pid, 50.0);
+            (one.last_s, one.bytes) = (last_s, bytes);
+            one
+        };
+        let blamed = |paused_s: Option<f64>, reason| {
+            let mut trace = Trace::default();
+            let mut sender = Sender::of_test(DRIVE, reason, 10, 1.0);
+            (sender.on, sender.last_s) = (A, 100.0);
+            trace.senders.push(sender);
+            trace.paused_s.extend(paused_s.map(|at_s| (DRIVE, at_s)));
+            // A large deletion, a later one, and one that frees next to nothing.
+            trace.deleters = vec![
+                one(7, 60.0, 1 << 30),
+                one(8, 99.0, 8 << 20),
+                one(9, 99.5, 4096),
+            ];
+            let found = senders(&trace, &Disks::of([(DRIVE, "sda")]), &mounted);
+            found[0].deletion.as_ref().map(|one| one.pid)
+        };
+        assert_eq!(blamed(Some(70.0), Reason::ExtCommit), Some(8));
+        // Its own discards go on, or it went on after the pause.
+        assert_eq!(blamed(None, Reason::ExtCommit), Some(7));
+        assert_eq!(blamed(Some(55.0), Reason::ExtCommit), Some(7));
+        // Only the tiny one deleted since: the space that is discarded is not its own.
+        assert_eq!(blamed(Some(99.2), Reason::ExtCommit), Some(8));
     }
 
     #[test]

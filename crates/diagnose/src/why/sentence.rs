@@ -12,29 +12,30 @@ const OWN: f64 = 0.1;
 /// If looks at a victim stand for less than this, in seconds, they tell nothing of it.
 const SHORT_S: f64 = 0.005;
 
-/// The answer.
-pub(super) fn sentence(why: &Why) -> String {
-    answer(why) + &in_flight(why)
+/// The answer. `drives`: those that the subject works on; `None` of a whole machine.
+pub(super) fn sentence(why: &Why, drives: Option<&[String]>) -> String {
+    answer(why) + &in_flight(why, drives)
 }
 
 /// The discards that the end of the observation left in flight. Layers pass them on, so those of one
 /// device are named: the one with most.
-fn in_flight(why: &Why) -> String {
-    let most = why.devices.iter().max_by_key(|one| one.in_flight_bytes);
-    most.filter(|one| one.in_flight_bytes > 0)
-        .map_or(String::new(), |one| {
-            format!(
-                " At the end {} of {} {} still in flight on {}, so they slow down what comes next.",
-                show::counted(one.discards_in_flight, "discard"),
-                show::bytes(one.in_flight_bytes),
-                if one.discards_in_flight == 1 {
-                    "was"
-                } else {
-                    "were"
-                },
-                one.device
-            )
-        })
+fn in_flight(why: &Why, drives: Option<&[String]>) -> String {
+    let of = |device: &String| drives.is_none_or(|drives| drives.contains(device));
+    let left = why.devices.iter();
+    let left = left.filter(|one| one.in_flight_bytes > 0 && of(&one.device));
+    let Some(most) = left.max_by_key(|one| one.in_flight_bytes) else {
+        return String::new();
+    };
+    let (were, slow) = match most.discards_in_flight {
+        1 => ("was", "it slows"),
+        _ => ("were", "they slow"),
+    };
+    format!(
+        " At the end {} of {} {were} still in flight on {}, so {slow} down what comes next.",
+        show::counted(most.discards_in_flight, "discard"),
+        show::bytes(most.in_flight_bytes),
+        most.device
+    )
 }
 
 fn answer(why: &Why) -> String {
@@ -173,11 +174,7 @@ fn own_reason(victim: &Victim) -> Option<Reason> {
 
 /// `its btrfs commit sent 165 discards of 42 ms each to sda (discard=sync)`.
 fn sent(sender: &SenderWork, victim: &Victim, own: bool) -> String {
-    let mut many = format!("sent {}", show::counted(sender.discards, "discard"));
-    if let Some(ms) = sender.mean_ms {
-        many += &format!(" of {} each", show::latency_us(ms * 1e3));
-    }
-    many += &format!(" to {}", sender.device);
+    let many = format!("sent {} to {}", sender.many(), sender.device);
     let program = format!(
         "{}{}",
         record::units::names::harmless(&sender.program),
@@ -210,6 +207,18 @@ fn sent(sender: &SenderWork, victim: &Victim, own: bool) -> String {
     match &sender.deletion {
         Some(deletion) => format!("{text}; {}", freed(deletion)),
         None => text,
+    }
+}
+
+impl SenderWork {
+    /// `165 discards of 42 ms each`, `1 discard of 42 ms`.
+    pub(crate) fn many(&self) -> String {
+        let mut text = show::counted(self.discards, "discard");
+        if let Some(ms) = self.mean_ms {
+            text += &format!(" of {}", show::latency_us(ms * 1e3));
+            text += if self.discards == 1 { "" } else { " each" };
+        }
+        text
     }
 }
 

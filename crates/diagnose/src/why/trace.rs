@@ -27,6 +27,10 @@ fn by_number(pid: u32) -> String {
 /// discards wait for two minutes (`BTRFS_DISCARD_DELAY`, fs/btrfs/discard.c).
 const REMEMBERED_S: f64 = 150.0;
 
+/// A device without a discard for so long pauses, in seconds: what was freed before the last one is
+/// discarded.
+const PAUSE_S: f64 = 0.3;
+
 /// [`Trace::drain`] forgets idle senders when there are more than this.
 const MOST_SENDERS: usize = 64;
 
@@ -67,6 +71,9 @@ pub struct Trace {
     pub own: HashMap<u32, Spans>,
     /// Discards and their bytes that were in flight at the end, by whole device.
     pub in_flight: BTreeMap<DeviceNumber, (u64, u64)>,
+    /// When the last discard before a device's last pause completed, by whole device; of what
+    /// [`Trace::drain`] returns.
+    pub paused_s: HashMap<DeviceNumber, f64>,
     /// Events that the kernel dropped.
     pub lost: u64,
     /// Stacks that were read.
@@ -155,6 +162,7 @@ impl Trace {
 
     /// Takes what is in flight at the end as if it ended then.
     pub fn finish(&mut self, now_s: f64) {
+        self.paused_s.clear();
         self.end_stack();
         self.settle_all(f64::INFINITY);
         self.senders
@@ -183,6 +191,7 @@ impl Trace {
             lost: std::mem::take(&mut self.lost),
             discards: std::mem::take(&mut self.discards),
             own: std::mem::take(&mut self.own),
+            paused_s: self.paused_s.clone(),
             stacks: self.stacks,
             ..Trace::default()
         };
@@ -299,6 +308,7 @@ impl Trace {
 
     fn queued(&mut self, entry: &Entry<'_>, request: Request) {
         self.settle(entry.pid);
+        self.ends_pause(entry.at_s, request.device);
         let place = (request.device, request.sector);
         let known = self
             .learnt
@@ -319,6 +329,20 @@ impl Trace {
             bytes: request.bytes,
         };
         self.open.insert(place, open);
+    }
+
+    /// Notes a device's pause, if this discard ends one.
+    fn ends_pause(&mut self, at_s: f64, device: DeviceNumber) {
+        let last_s = self.completed_s.get(&device).copied();
+        let idle = || {
+            self.open
+                .range((device, 0)..=(device, u64::MAX))
+                .next()
+                .is_none()
+        };
+        if let Some(last_s) = last_s.filter(|last_s| at_s - last_s >= PAUSE_S && idle()) {
+            self.paused_s.insert(device, last_s);
+        }
     }
 
     /// Counts a thread's last discard, if it still waits for its stack.

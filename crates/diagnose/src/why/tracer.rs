@@ -6,7 +6,7 @@ use storage::disks::Disks;
 
 use super::Missing;
 use super::observe::cpu_s;
-use super::trace::{EVENTS, FILTER, STACKS, Trace};
+use super::trace::{EVENTS, FILTER, STACKS, Trace, is_worker};
 
 /// The buffer of the trace for each processor, in KiB: some thousand discards with their stacks.
 const BUFFER_KIB: u32 = 1024;
@@ -101,6 +101,13 @@ impl Tracer {
         if let Some(before_s) = before_s {
             self.save(now_s, cpu_s() - before_s);
         }
+    }
+
+    /// The threads of programs that have sent discards since [`Tracer::drain`].
+    pub fn programs(&self) -> Vec<u32> {
+        let all = self.trace.senders.iter();
+        let own = all.filter(|one| one.discards > 0 && !is_worker(&one.comm));
+        own.map(|one| one.pid).collect()
     }
 
     /// Leaves out deletions while reading takes too long.

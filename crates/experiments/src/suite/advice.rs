@@ -26,6 +26,8 @@ pub struct Way {
     pub step: Step,
     /// Seconds for which reads stalled.
     pub stall_s: f64,
+    /// Seconds of the longest stall; `None`: not known.
+    pub longest_stall_s: Option<f64>,
     /// Share of the reads that were lost while space was freed, 0 to 1; `None`: not known.
     pub lost: Option<f64>,
     /// Bytes that the drive discarded during the runs.
@@ -56,7 +58,7 @@ pub fn advise(results: &Results) -> Option<Advice> {
         }
     }
     ranking.sort_by(|a, b| rank(a).total_cmp(&rank(b)));
-    let unknown = unknown(results);
+    let unknown = unknown(results, &ranking);
     let Some(best) = ranking.first() else {
         let more = more(&unknown, results)?;
         let none = "No run was conclusive, so nothing is ranked or recommended.".to_owned();
@@ -69,9 +71,11 @@ pub fn advise(results: &Results) -> Option<Advice> {
             "Only one way was conclusive ({}), so none is recommended.",
             best.words()
         )],
-        known if known < unknown.len() => vec![format!(
-            "Only {known} ways were conclusive, and {} runs were not, so none is recommended.",
-            unknown.len()
+        // What is not known may be better, unless nothing can be.
+        _ if !unknown.is_empty() && steps(best) != [0.0; 2] => vec![format!(
+            "The best way that is known ({}) may not be the best, because other ways were not \
+             conclusive, so none is recommended.",
+            best.words()
         )],
         _ => vec![policy(best), reason(best, &ranking), price(best, &ranking)],
     };
@@ -105,6 +109,7 @@ fn way(results: &Results, of: &Row, step: Step) -> Option<Way> {
         mount: of.cell.mounting.name,
         step,
         stall_s: stall.median,
+        longest_stall_s: median(step, Measure::LongestStall),
         lost: lost.map(|(before, during)| (1.0 - during / before).clamp(0.0, 1.0)),
         discarded: median(step, Measure::Discarded),
         freeing_s: median(freeing, Measure::Freed).or_else(|| median(freeing, Measure::Time)),
@@ -112,12 +117,17 @@ fn way(results: &Results, of: &Row, step: Step) -> Option<Way> {
     })
 }
 
-/// Names the runs without a conclusion.
-fn unknown(results: &Results) -> Vec<String> {
+/// Names the runs without a conclusion whose way is not in the ranking.
+fn unknown(results: &Results, ranking: &[Way]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for row in &results.rows {
+        let (file_system, mount) = (row.cell.kind.name(), row.cell.mounting.name);
+        let is_known = |step: Step| {
+            let mut ways = ranking.iter();
+            ways.any(|way| (way.file_system, way.mount, way.step) == (file_system, mount, step))
+        };
         let runs = row.verdicts.keys().copied();
-        let untold = runs.filter(|step| row.median(*step, Measure::Stall).is_none());
+        let untold = runs.filter(|step| !is_known(*step));
         names.extend(untold.map(|step| format!("{} ({})", row.cell, step.words())));
     }
     names
@@ -304,6 +314,7 @@ mod tests {
             mount: "b",
             step: Step::Run,
             stall_s,
+            longest_stall_s: Some(stall_s),
             lost: Some(lost),
             discarded: Some(1e9),
             freeing_s: Some(freeing_s),
@@ -325,7 +336,7 @@ mod tests {
             };
             let run = figures.run.as_mut().unwrap();
             match (cell.starts_with("ext4"), *step) {
-                (true, _) => run.stall_s = Some(0.0),
+                (true, _) => (run.stall_s, run.during_per_s) = (Some(0.0), run.before_per_s),
                 (false, _) => (run.verdict, run.stall_s) = ("inconclusive".to_owned(), None),
             }
         }
@@ -337,23 +348,52 @@ mod tests {
         assert!(named.contains("xfs/discard/discard (reads beside rm)"));
         assert!(named.contains("lab-slower=N"), "{named}");
 
-        log.head.plan.cells.push("xfs/nodiscard/discard".to_owned());
-        let more = log
-            .outcomes
-            .iter()
-            .filter(|(key, _)| key.0.starts_with("xfs"));
-        let more: Vec<_> = more
-            .map(|(key, outcome)| (key.clone(), outcome.clone()))
-            .collect();
-        for ((_, round, step), outcome) in more {
-            let key = ("xfs/nodiscard/discard".to_owned(), round, step);
-            log.outcomes.insert(key, outcome);
+        // Where the best known way costs reads something, one that isn't known may be better.
+        for outcome in log.outcomes.values_mut() {
+            if let Outcome::Done(Figures { run: Some(run), .. }) = outcome {
+                run.during_per_s = run.before_per_s.map(|before| 0.6 * before);
+            }
         }
-        let first = &of(&log)[0];
+        let sentences = of(&log);
         assert!(
-            first.ends_with("4 runs were not, so none is recommended."),
-            "{first}"
+            sentences[0].ends_with("other ways were not conclusive, so none is recommended."),
+            "{sentences:?}"
         );
+    }
+
+    #[test]
+    fn a_way_whose_runs_were_rejected_is_not_ranked_for_the_stall_they_had() {
+        let mut log = made::log(
+            &["ext4/discard/discard", "ext4/nodiscard/nodiscard"],
+            2,
+            1.0,
+        );
+        // Discards of others stalled them for less than anything else did.
+        for ((_, round, step), outcome) in &mut log.outcomes {
+            if let (Step::RunRmTrimbench, Outcome::Done(figures)) = (step, outcome) {
+                let run = figures.run.as_mut().unwrap();
+                run.verdict = "inconclusive".to_owned();
+                run.stall_s = Some(0.1 * f64::from(*round));
+            }
+        }
+        let advice = advise(&Results::of(&log)).unwrap();
+        let ranked = |way: &Way| way.step == Step::RunRmTrimbench;
+        assert!(!advice.ranking.is_empty() && !advice.ranking.iter().any(ranked));
+        let said = advice.sentences.join(" ");
+        assert!(!said.contains("Recommended"), "{said}");
+        assert!(said.contains("so none is recommended"), "{said}");
+        assert!(
+            said.contains("not ranked: ext4/discard/discard (reads beside trimbench rm)"),
+            "{said}"
+        );
+        // One round that is conclusive is what the way is known by.
+        let key = ("ext4/discard/discard".to_owned(), 2, Step::RunRmTrimbench);
+        if let Some(Outcome::Done(figures)) = log.outcomes.get_mut(&key) {
+            figures.run.as_mut().unwrap().verdict = "stall".to_owned();
+        }
+        let advice = advise(&Results::of(&log)).unwrap();
+        let way = advice.ranking.iter().find(|way| ranked(way)).unwrap();
+        assert_eq!((way.stall_s, way.rounds), (0.2, 1));
     }
 
     #[test]

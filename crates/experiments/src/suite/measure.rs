@@ -127,6 +127,11 @@ impl Measure {
     /// The measures of a step with their values. The time of a run is none: it is mostly waiting.
     pub(crate) fn of(step: Step, figures: &Figures) -> Vec<(Measure, f64)> {
         let run = |of: fn(&RunFigures) -> Option<f64>| figures.run.as_deref().and_then(of);
+        // A run that is rejected has none: whose the stall was is unknown.
+        let judged = |of: fn(&RunFigures) -> Option<f64>| {
+            let known = figures.run.as_deref().filter(|run| !run.is_inconclusive());
+            known.and_then(of)
+        };
         let timed = !step.is_run() && !step.is_named_only();
         let mut all = vec![
             (Measure::Time, timed.then_some(figures.seconds)),
@@ -136,10 +141,10 @@ impl Measure {
             (Measure::Discarded, Some(figures.discard_bytes as f64)),
             (Measure::ReadsBefore, run(|run| run.before_per_s)),
             (Measure::ReadsDuring, run(|run| run.during_per_s)),
-            (Measure::ReadsInStall, run(|run| run.in_stall_per_s)),
+            (Measure::ReadsInStall, judged(|run| run.in_stall_per_s)),
             (Measure::ReadsAfter, run(|run| run.after_per_s)),
-            (Measure::Stall, run(|run| run.stall_s)),
-            (Measure::LongestStall, run(|run| run.longest_stall_s)),
+            (Measure::Stall, judged(|run| run.stall_s)),
+            (Measure::LongestStall, judged(|run| run.longest_stall_s)),
             (Measure::TrimRate, trim_rate(step, figures)),
         ];
         if let Some(job) = &figures.writeback {

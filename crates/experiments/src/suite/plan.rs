@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::suite::cell::Cell;
+use crate::suite::drive::Drive;
 use crate::suite::step::Step;
 
 /// Discards that take so long in all, in seconds, show a run whether they stall others: a stall
@@ -14,6 +15,8 @@ const TELLING_S: f64 = 0.5;
 const QUICK: u64 = 512 * MIB;
 /// The most that the files take by default.
 const MOST: u64 = 8 * GIB;
+/// So many times slower than its profile a simulated drive can be.
+const SLOWEST: f64 = 1000.0;
 /// Share of a device that the files take by default.
 const SHARE: u64 = 8;
 
@@ -108,7 +111,7 @@ impl Plan {
             quick: asked.quick,
         };
         let own = plan.cell_bytes() + plan.foreground_bytes();
-        let needed = own + beside(device_bytes);
+        let needed = needed_bytes(plan.cell_bytes(), device_bytes);
         if needed > device_bytes {
             return Err(Error::Usage(format!(
                 "{} is too small: {} files of {} ({}), a file of {} for the readers, and {} that \
@@ -126,19 +129,23 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Returns why the runs may be inconclusive, and what to do: the drive may discard the files too
+    /// Returns why the runs may be inconclusive, and what to do: the `drive` may discard the files too
     /// fast for a stall to show. `discards_per_s`: its bytes per second, where known.
-    pub fn too_fast(&self, discards_per_s: Option<f64>) -> Option<String> {
+    pub fn too_fast(&self, drive: &Drive, discards_per_s: Option<f64>) -> Option<String> {
         let bytes = self.cell_bytes();
         let shown = record::units::bytes(bytes);
         if !self.runs() {
             return None;
         }
         let Some(rate) = discards_per_s else {
+            let more = match self.may_grow(drive.size_bytes()) {
+                true => format!("more data (--set size={}M)", 2 * bytes / MIB),
+                false => "a larger drive, since no more data fits this one,".to_owned(),
+            };
             return self.quick.then(|| {
                 format!(
                     "a drive that discards {shown} in less than {TELLING_S} s is too fast for the \
-                     reads beside a deletion to tell a stall: then give a larger --size"
+                     reads beside a deletion to tell a stall: then {more} may help"
                 )
             });
         };
@@ -146,18 +153,16 @@ impl Plan {
         (seconds < TELLING_S).then(|| {
             format!(
                 "this drive discards {shown} in {}, too fast for the reads beside a deletion to \
-                 tell a stall: give --size {} or more, or time that is stretched {:.0} times as \
-                 much (--lab-slower)",
+                 tell a stall: {}",
                 record::units::seconds(seconds),
-                record::units::bytes((TELLING_S * rate) as u64),
-                (TELLING_S / seconds).ceil()
+                slow_enough(drive, TELLING_S * rate, TELLING_S / seconds)
             )
         })
     }
 
     /// Whether files of twice the size fit on a device of so many bytes.
     pub(crate) fn may_grow(&self, device_bytes: u64) -> bool {
-        2 * self.cell_bytes() + self.foreground_bytes() + beside(device_bytes) <= device_bytes
+        needed_bytes(2 * self.cell_bytes(), device_bytes) <= device_bytes
     }
 
     /// The steps of a cell, in their order.
@@ -174,7 +179,7 @@ impl Plan {
 
     /// Bytes that a run's reader reads.
     pub fn foreground_bytes(&self) -> u64 {
-        (self.cell_bytes() / 4).clamp(16 * MIB, GIB)
+        read_bytes(self.cell_bytes())
     }
 
     /// The most bytes of data that are on the drive at once, about. Without discards, files that
@@ -272,6 +277,37 @@ impl Plan {
             (false, true) => [10, 5, 5, 150],
         }
     }
+}
+
+/// Returns what makes discards slow enough: files of `telling` bytes, or a simulated drive that is
+/// `times` as slow as it is now, as far as `drive` can have them.
+fn slow_enough(drive: &Drive, telling: f64, times: f64) -> String {
+    let most_bytes = drive.size_bytes();
+    let cell_bytes = (telling as u64).min(1 << 60).next_multiple_of(GIB);
+    let size = (needed_bytes(cell_bytes, most_bytes) <= most_bytes)
+        .then(|| format!("--set size={}G", cell_bytes / GIB));
+    let slower = (drive.slower() * times).ceil();
+    let slower = (matches!(drive, Drive::Lab { .. }) && slower <= SLOWEST)
+        .then(|| format!("--set lab-slower={slower}"));
+    match (size, slower) {
+        (Some(size), Some(slower)) => format!("give {size}, or {slower}"),
+        (Some(one), None) | (None, Some(one)) => format!("give {one}"),
+        (None, None) if times.is_infinite() => "its discards take no time".to_owned(),
+        (None, None) => format!(
+            "it takes files of {}, and so a larger drive",
+            record::units::bytes(cell_bytes)
+        ),
+    }
+}
+
+/// Bytes of a run's reader beside files of so many bytes.
+fn read_bytes(cell_bytes: u64) -> u64 {
+    (cell_bytes / 4).clamp(16 * MIB, GIB)
+}
+
+/// Bytes of a device of `device_bytes` that files of so many bytes need, with what is beside them.
+fn needed_bytes(cell_bytes: u64, device_bytes: u64) -> u64 {
+    cell_bytes + read_bytes(cell_bytes) + beside(device_bytes)
 }
 
 /// Bytes beside the files: a run leaves a tenth free, or 1 GiB, and a file system takes some itself.

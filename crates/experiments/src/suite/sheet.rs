@@ -300,6 +300,7 @@ fn ranking(ways: &[Way]) -> Table {
         vec![
             format!("{}. {}", i + 1, way.words()),
             value(Unit::Seconds, way.stall_s),
+            or_none(way.longest_stall_s.map(|s| value(Unit::Seconds, s))),
             or_none(way.lost.map(record::units::percent)),
             or_none(way.discarded.map(|bytes| value(Unit::Bytes, bytes))),
             or_none(way.freeing_s.map(|s| value(Unit::Seconds, s))),
@@ -310,6 +311,7 @@ fn ranking(ways: &[Way]) -> Table {
     let columns = [
         "way of freeing space",
         "stall",
+        "longest stall",
         "reads lost",
         "discarded",
         "time to free",
@@ -424,6 +426,9 @@ mod tests {
             sheet.tables[5].rows[0][2..],
             ["1 of 3", "fstrim: it is broken"]
         );
+        let ranking = &sheet.tables[4];
+        assert_eq!(ranking.columns[1..3], ["stall", "longest stall"]);
+        assert_eq!(ranking.rows[0][1], ranking.rows[0][2], "{ranking:?}");
         assert!(sheet.panels.iter().all(|panel| panel.bars.len() == 3));
         assert!(
             sheet

@@ -114,7 +114,7 @@ fn fits(directory: &Path, size_bytes: u64) -> Result<(), Error> {
     }
     Err(Error::Usage(format!(
         "{}: a file of {} may fill up, and {} may be written there ({} stay free); give less, or \
-         another directory with --dir",
+         another directory with --set dir=PATH",
         shown(directory),
         bytes(size_bytes),
         bytes(space.usable_bytes()),

@@ -220,6 +220,10 @@ fn limit(now: &Point, better: &Point, goal: &Goal) -> String {
                 record::units::percent,
             ),
             Measure::WorstRead => ("its longest wait", record::units::latency_us),
+            Measure::LostShare => (
+                "the throughput that it loses meanwhile",
+                record::units::percent,
+            ),
         };
         let [less, more] = [better, now].map(|point| shown(measure.of(point).median));
         format!("{what} is {less} instead of {more}")

@@ -8,7 +8,7 @@ use crate::tune::trials::Trial;
 
 /// The readers begin at least at this share of their usual rate.
 const USUAL: f64 = 0.7;
-/// A trim discards at least this share of what was deleted.
+/// At least this share of what was deleted is discarded.
 const TRIMMED: f64 = 0.5;
 /// The share of the time before the deletion for which the readers may be slowed down.
 const HELD_UP: f64 = 0.1;
@@ -34,7 +34,10 @@ pub(crate) fn disturbed(
         let why = why.to_owned();
         Some(Disturbance { why, useless })
     };
-    if verdict.reasons.contains(&Reason::DiscardsDidNotCome) {
+    let deletion = verdict.deletion.as_ref();
+    let few = |bytes: u64| (figures.discard_bytes as f64) < TRIMMED * bytes as f64;
+    let late = verdict.reasons.contains(&Reason::DiscardsDidNotCome);
+    if late && deletion.is_none_or(|deletion| few(deletion.bytes)) {
         return found(true, "its discards did not come within a minute");
     }
     if verdict.reasons.contains(&Reason::ForegroundErrors) {
@@ -43,9 +46,9 @@ pub(crate) fn disturbed(
     if trial.policy.is_online() && figures.discards == 0 {
         return found(true, "no discards came");
     }
-    if let Some(deletion) = &verdict.deletion
+    if let Some(deletion) = deletion
         && !trial.policy.is_online()
-        && (figures.discard_bytes as f64) < TRIMMED * deletion.bytes as f64
+        && few(deletion.bytes)
     {
         let why = format!(
             "only {} were discarded of {} that were deleted",

@@ -20,10 +20,13 @@ pub enum Measure {
     WorstLoss,
     /// The longest wait of a read.
     WorstRead,
+    /// The share of their I/O that readers lose while the space is freed: what pacing is for.
+    LostShare,
 }
 
 impl Measure {
-    /// All.
+    /// Those in which no setting may be worse that replaces another. The share of the loss follows
+    /// from two of them.
     pub const ALL: [Measure; 4] = [
         Measure::Freeing,
         Measure::Lost,
@@ -38,6 +41,15 @@ impl Measure {
             Measure::Lost => point.lost_s,
             Measure::WorstLoss => point.worst_loss,
             Measure::WorstRead => point.worst_read_us,
+            Measure::LostShare => {
+                let share = point.lost_share();
+                Spread {
+                    low: share,
+                    median: share,
+                    high: share,
+                    count: point.lost_s.count,
+                }
+            }
         }
     }
 
@@ -46,7 +58,7 @@ impl Measure {
     fn grain(self) -> f64 {
         match self {
             Measure::Freeing => 0.1,
-            Measure::Lost => 0.05,
+            Measure::Lost | Measure::LostShare => 0.05,
             Measure::WorstLoss => 0.1,
             Measure::WorstRead => 1000.0,
         }
@@ -67,11 +79,13 @@ pub fn beats(a: &Point, b: &Point, measure: Measure) -> bool {
 
 /// Which points no other beats: none is better by one measure and worse by none.
 pub fn frontier(points: &[Point]) -> Vec<bool> {
+    let better = |a: &Point, b: &Point| {
+        let mut all = Measure::ALL.into_iter().chain([Measure::LostShare]);
+        all.any(|measure| beats(a, b, measure))
+    };
     let beaten = |point: &Point| {
-        points.iter().any(|other| {
-            Measure::ALL.iter().any(|&m| beats(other, point, m))
-                && !Measure::ALL.iter().any(|&m| beats(point, other, m))
-        })
+        let mut others = points.iter();
+        others.any(|other| better(other, point) && !better(point, other))
     };
     points.iter().map(|point| !beaten(point)).collect()
 }

@@ -61,6 +61,17 @@ impl Builder {
         self.fresh = true;
     }
 
+    /// The time of the report that comes next was read. A header that stands alone before it, at no
+    /// other time, was no report.
+    pub(super) fn report_of(&mut self, stamp: Stamp) {
+        let alone = self.current.is_empty() && !self.damaged;
+        if alone && self.stamp.is_none_or(|own| own == stamp) {
+            self.open = false;
+        }
+        self.finish(true);
+        self.stamp = Some(stamp);
+    }
+
     /// The time of the report that is being read, or comes next.
     pub(super) fn stamp(&mut self, stamp: Option<Stamp>) {
         self.stamp = stamp.or(self.stamp);
@@ -110,8 +121,9 @@ impl Builder {
             _ => self.current.iter().position(|(known, ..)| *known == place),
         };
         // A device below the same header once more: the next report, whose header was left out.
+        // So was that of a row after the time of a report.
         let repeated = known.is_some_and(|i| self.current[i].2 == self.header);
-        if repeated {
+        if repeated || !self.open {
             self.begin(line);
         }
         let index = known.filter(|_| !repeated).unwrap_or(self.current.len());
@@ -143,6 +155,9 @@ impl Builder {
 
     /// A row of the report that is being read was damaged.
     pub(super) fn damage(&mut self, line: u64) {
+        if !self.open {
+            self.begin(line);
+        }
         self.log.damaged_lines.add(line);
         self.damaged = true;
     }

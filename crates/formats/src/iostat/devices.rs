@@ -1,10 +1,10 @@
 //! The block devices of a log, as far as they did something.
 
-use record::{Counting, DeviceInfo, DeviceInterval, DeviceKind};
+use record::{Counting, DeviceInfo, DeviceInterval};
 
 use super::actors::Look;
 use super::log::Sample;
-use super::topology::Made;
+use super::topology::{Made, kind};
 
 /// Devices that did something, each with its column's place: wholes first, as in any record.
 pub(super) fn devices(look: &Look<'_>, made: &[Made]) -> Vec<(usize, DeviceInfo)> {
@@ -20,13 +20,9 @@ pub(super) fn devices(look: &Look<'_>, made: &[Made]) -> Vec<(usize, DeviceInfo)
         .map(|i| {
             let members = made.iter().find(|m| m.whole == i).map(|m| &m.members);
             let below: Vec<String> = members.into_iter().flatten().map(|&m| name(m)).collect();
-            let kind = match below.len() {
-                0 | 1 => DeviceKind::Disk,
-                _ => DeviceKind::Md,
-            };
             let info = DeviceInfo {
                 name: name(i),
-                kind,
+                kind: kind(&log.columns[i].name, below.len()),
                 level: above(i).count() as u32,
                 leaf: below.is_empty(),
                 below,

@@ -83,8 +83,8 @@ impl<'a> Own<'a> {
         let name = |i: usize| self.look.log.columns[i].name.as_str();
         let whole = name(unknown.whole);
         Some(format!(
-            "Unknown copies: too little was written to {whole} to see whether its members are mirrors. \
-             The bytes discarded may count each byte up to {} times.",
+            "Unknown copies: the writes to {whole} don't show whether its members are mirrors (too few, \
+             or parity beside them). The bytes discarded may count each byte up to {} times.",
             unknown.members.len()
         ))
     }

@@ -112,22 +112,33 @@ impl State {
                 }
             }
         }
-        if bytes == self.header {
+        if self.is_row(bytes) {
+            (self.in_rows, self.at) = (true, 0);
+            self.row(builder, line);
+        } else if bytes == self.header {
             self.head(builder, number);
         } else if let Some(columns) = Columns::of_header(bytes) {
             self.header = bytes.to_vec();
             self.columns = Some(columns);
             self.head(builder, number);
         } else if bytes.starts_with(b"avg-cpu") {
+            builder.finish(true);
             self.cpu = true;
         } else if let Some(banner) = banner(bytes) {
             builder.banner(banner);
         } else if let Some(stamp) = Stamp::parse(bytes) {
-            builder.finish(true);
-            builder.stamp(Some(stamp));
+            builder.report_of(stamp);
         } else {
             builder.log.foreign.add(number);
         }
+    }
+
+    /// Whether a line after a blank one is the row of a report whose header was left out
+    /// (`grep -v Device`).
+    fn is_row(&self, line: &[u8]) -> bool {
+        let columns = self.columns.as_ref().filter(|c| c.begins_report);
+        let read = columns.map(|columns| columns.read(line, &mut [0.0; 14]));
+        matches!(read, Some(Read::Row(name)) if name[0].is_ascii_alphabetic())
     }
 
     fn head(&mut self, builder: &mut Builder, number: u64) {
@@ -239,6 +250,41 @@ mod tests {
         let within = report(10).replace("\nsdb", "\nread 7 blocks\nsdb");
         let log = read(&(within + &report(20)));
         assert_eq!((log.reports, log.foreign.first, log.rows.len()), (2, 3, 2));
+    }
+
+    #[test]
+    fn reports_without_their_headers_begin_at_their_times_and_processors() {
+        let rows = |names: &str| -> String {
+            let row = |name| format!("{name}  7.00  4.00 1.00 2.00 3.00\n");
+            names.split(' ').map(row).collect()
+        };
+        let cpu = "avg-cpu:  %user   %nice %system %iowait  %steal   %idle\n 1 2 3 4 5 6\n\n";
+        let reports = |before: &dyn Fn(u32) -> String| -> String {
+            let names = ["sda sdb", "sdb", "sda", "sdc", "sda sdb"];
+            let report = |(at, names): (u32, &&str)| before(at) + &rows(names);
+            (0..).zip(&names).map(report).collect()
+        };
+        let stamp = |at: u32| format!("06/19/2024 05:02:{at:02}\n");
+        for text in [
+            HEADER.to_owned() + &reports(&stamp),
+            HEADER.to_owned() + &reports(&|at| format!("\n{}{cpu}", stamp(at))),
+            HEADER.to_owned() + &reports(&|at| format!("\n{cpu}").repeat(at.min(1) as usize)),
+        ] {
+            let log = read(&text);
+            assert_eq!(
+                (log.reports, log.rows.len(), log.foreign.lines),
+                (5, 5, 0),
+                "{text}"
+            );
+            assert_eq!(log.columns[0].at(2).count[0], 7.0, "{text}");
+            assert_eq!(log.columns[2].at(3).count[0], 7.0, "{text}");
+        }
+        let damaged = (HEADER.to_owned() + &reports(&stamp)).replace("sdc  7.00", "sda  7.0x");
+        let log = read(&damaged);
+        assert_eq!(
+            (log.reports, log.rows.len(), log.damaged_lines.lines),
+            (5, 4, 1)
+        );
     }
 
     fn times(log: &Log) -> Vec<f64> {

@@ -4,6 +4,8 @@
 //! its reads are the sum of theirs. Its reads are what programs saw; discards are counted where
 //! they end, at the members. Names tell only which of two is above the other.
 
+use record::DeviceKind;
+
 use super::actors::Look;
 use super::log::{Log, Sample};
 
@@ -136,7 +138,7 @@ impl<'a> Sums<'a> {
     }
 
     fn equal(&self, one: usize, other: usize) -> bool {
-        if self.are_drives(one, other) {
+        if self.are_apart(one, other) {
             return false;
         }
         let [one, other] = [one, other].map(|i| &self.look.log.columns[i]);
@@ -150,10 +152,10 @@ impl<'a> Sums<'a> {
         Floor::of(&self.look.log.columns[i].name)
     }
 
-    /// Whether both are drives, of which neither can lie on the other.
-    fn are_drives(&self, one: usize, other: usize) -> bool {
-        let drive = |i| self.floor(i) == Some(Floor::Drive);
-        drive(one) && drive(other)
+    /// Whether neither can lie on the other: two drives, two paths, or two partitions.
+    fn are_apart(&self, one: usize, other: usize) -> bool {
+        let floor = self.floor(one).filter(|&floor| floor != Floor::Stacked);
+        floor.is_some() && floor == self.floor(other)
     }
 
     /// Of two that did the same, their names decide. Else the lower one is where discards are;
@@ -233,7 +235,7 @@ impl<'a> Sums<'a> {
     }
 
     fn same(&self, one: usize, other: usize) -> bool {
-        if self.are_drives(one, other) {
+        if self.are_apart(one, other) {
             return false;
         }
         let total = self.totals[one];
@@ -304,6 +306,20 @@ pub(super) fn is_stacked(name: &str) -> bool {
         .any(|number| number.starts_with(|c: char| c.is_ascii_digit()))
 }
 
+/// The kind of a device with this name that is made of so many members.
+pub(super) fn kind(name: &str, members: usize) -> DeviceKind {
+    match Floor::of(name) {
+        Some(Floor::Partition) => DeviceKind::Partition,
+        Some(Floor::Stacked) if name.starts_with("loop") => DeviceKind::Loop,
+        Some(Floor::Stacked) if name.starts_with("md") => DeviceKind::Md,
+        Some(Floor::Stacked) if name.starts_with("dm-") || name.starts_with("mapper/") => {
+            DeviceKind::Dm
+        }
+        None if members > 1 => DeviceKind::Md,
+        _ => DeviceKind::Disk,
+    }
+}
+
 /// A share that is a whole number from 1 to `most`, but for so much.
 fn whole_number(share: f64, most: usize, slack: f64) -> Option<f64> {
     let whole = share.round();
@@ -315,6 +331,8 @@ fn whole_number(share: f64, most: usize, slack: f64) -> Option<f64> {
 const WRITES: f64 = 16.0;
 /// So far a share of bytes written may be from a whole number: bitmaps and superblocks are written, too.
 const NEARLY: f64 = 0.2;
+/// So far the members of one mirror may be apart, second by second, as a share of what one writes.
+const ALIKE: f64 = 0.05;
 
 impl Made {
     fn over(upper: usize, lower: usize) -> Made {
@@ -330,17 +348,38 @@ impl Made {
         if self.members.len() < 2 {
             return Some(1.0);
         }
+        let most = self.members.len();
         let share = |of: fn(&Sample) -> f32| {
             let members = self.members.iter().map(|&i| look.sum(i, of));
             members.sum::<f64>() / look.sum(self.whole, of)
         };
         let discards = share(|s| s.bytes[2]);
+        if discards.is_finite() {
+            return whole_number(discards, most, 0.1);
+        }
         let writes = look.sum(self.whole, |s| s.count[1]);
-        let by_writes = share(|s| s.bytes[1]);
-        let times = whole_number(discards, self.members.len(), 0.1);
-        times.or_else(|| {
-            whole_number(by_writes, self.members.len(), NEARLY).filter(|_| writes >= WRITES)
-        })
+        let by_writes = whole_number(share(|s| s.bytes[1]), most, NEARLY);
+        by_writes.filter(|&copies| writes >= WRITES && self.are_mirrors(copies as usize, look))
+    }
+
+    /// Whether the members are mirrors of so many copies, by their writes: of each mirror all write
+    /// the same. Parity is written as often as a second copy, but to another member each time.
+    fn are_mirrors(&self, copies: usize, look: &Look<'_>) -> bool {
+        let written = |i: usize, row: usize| f64::from(look.log.columns[i].at(row).bytes[1]);
+        let over_all = |of: &dyn Fn(usize) -> f64| -> f64 {
+            let rows = look.rows.iter();
+            rows.map(|&row| look.log.rows[row].weight() * of(row)).sum()
+        };
+        let alike = |one: usize, other: usize| {
+            let apart = over_all(&|row| (written(one, row) - written(other, row)).abs());
+            apart <= ALIKE * over_all(&|row| written(one, row))
+        };
+        let twins = |&one: &usize| {
+            let alike = self.members.iter().filter(|&&other| alike(one, other));
+            alike.count() >= copies
+        };
+        let most = self.members.len();
+        [1, most].contains(&copies) || most.is_multiple_of(copies) && self.members.iter().all(twins)
     }
 
     /// Says it with names.
@@ -351,17 +390,19 @@ impl Made {
         let paths = members
             .iter()
             .all(|name| Floor::of(name) == Some(Floor::Path));
+        let all = members.join(" and ");
         match (&members[..], paths) {
-            (members, true) => format!(
-                "{} was taken to be a path of {whole}, since their reads are the same.",
-                members.join(" and ")
+            ([one], true) => {
+                format!("{one} was taken to be a path of {whole}, since their reads are the same.")
+            }
+            (_, true) => format!(
+                "{all} were taken to be paths of {whole}, since their reads add up to its own."
             ),
             ([one], _) => {
                 format!("{whole} was taken to lie on {one}, since their reads are the same.")
             }
             _ => format!(
-                "{whole} was taken to be made of {}, since their reads add up to its own.",
-                members.join(" and ")
+                "{whole} was taken to be made of {all}, since their reads add up to its own."
             ),
         }
     }
@@ -388,6 +429,24 @@ mod tests {
             ("c0d0p1", None),
         ] {
             assert_eq!(Floor::of(name), floor, "{name}");
+        }
+    }
+
+    #[test]
+    fn names_tell_the_kind_of_a_device() {
+        for (name, members, right) in [
+            ("dm-7", 0, DeviceKind::Dm),
+            ("dm-7", 4, DeviceKind::Dm),
+            ("mapper/mpatha", 2, DeviceKind::Dm),
+            ("md127", 1, DeviceKind::Md),
+            ("vol-data", 2, DeviceKind::Md),
+            ("loop3", 1, DeviceKind::Loop),
+            ("nvme1n1p2", 1, DeviceKind::Partition),
+            ("nvme1n1", 2, DeviceKind::Disk),
+            ("nvme1c0n1", 0, DeviceKind::Disk),
+            ("c0d0", 0, DeviceKind::Disk),
+        ] {
+            assert_eq!(kind(name, members), right, "{name} {members}");
         }
     }
 }

@@ -151,7 +151,26 @@ impl Doubt {
     }
 }
 
+/// Changes to at least so many times the reference's value are factors, e.g. `8.5 times`.
+const FACTOR: f64 = 3.0;
+
+/// A larger factor says less than both values.
+const MOST: f64 = 1000.0;
+
 impl Change {
+    /// Returns the change to the relative value and its interval's ends as factors where those are
+    /// easier to read than per cent; `None` of a smaller change.
+    pub fn factors(&self) -> Option<[Option<f64>; 3]> {
+        let all = [self.relative, self.relative_low, self.relative_high];
+        let all = all.map(|share| share.map(|share| 1.0 + share));
+        all[0].filter(|times| *times >= FACTOR).map(|_| all)
+    }
+
+    /// Whether the reference is so small that the change as a share of it says nothing.
+    pub fn is_from_next_to_nothing(&self) -> bool {
+        self.relative.is_some_and(|share| share >= MOST)
+    }
+
     /// Returns the finding where there is no difference, in sentences and tables alike; `None` of a difference.
     pub fn in_words(&self) -> Option<String> {
         match self.finding {

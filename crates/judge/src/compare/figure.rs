@@ -134,7 +134,7 @@ const TABLE: [Row; 24] = {
     table! {
         BaselineRate, "baseline", "rate before", OpsPerSecond, Higher;
         DeleteRate, "delete", "rate discarding", OpsPerSecond, Higher;
-        OpsRatio, "ratio", "rate left", Share, Higher;
+        OpsRatio, "ratio", "median rate kept", Share, Higher;
         Stall, "stall", "stall", Seconds, Lower;
         Longest, "longest", "longest stall", Seconds, Lower;
         Depth, "depth", "left in stall", Share, Neither;

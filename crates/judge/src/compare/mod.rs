@@ -106,7 +106,7 @@ pub fn compare(groups: &[Group<'_>]) -> Comparison {
     Comparison {
         schema: COMPARE_SCHEMA.to_owned(),
         summaries: summary::sentences(&summaries, &figures),
-        notes: summary::notes(&summaries, &figures),
+        notes: summary::notes(&summaries, &figures, &heads),
         set_up: set_up::differences(&heads, &verdicts),
         groups: summaries,
         figures,

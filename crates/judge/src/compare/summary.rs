@@ -2,6 +2,7 @@
 
 use super::comparison::{Basis, Change, ChangeFinding, Compared, Doubt, GroupSummary};
 use super::figure::Figure;
+use record::Head;
 
 /// Fewer repeats than these tell little of how runs scatter.
 const FEW: usize = 3;
@@ -59,16 +60,20 @@ fn clause(figure: &Compared, change: &Change, i: usize) -> Option<String> {
     let values = figure.sides.iter().map(|side| side.value);
     let shown = figure.unit.show(&values.collect::<Vec<_>>());
     let (before, after) = (&shown[0], &shown[i + 1]);
-    let known = match (change.in_words(), change.relative) {
-        (Some(words), _) if change.finding == ChangeFinding::Same => {
-            return Some(format!("{what} {words}"));
-        }
-        (Some(words), _) => format!(" ({words})"),
-        (None, Some(relative)) => {
+    if let Some(words) = change.in_words() {
+        return Some(match change.finding {
+            ChangeFinding::Same => format!("{what} {words}"),
+            _ => format!("{what} {before} → {after} ({words})"),
+        });
+    }
+    let known = match (change.relative, change.factors()) {
+        (Some(_), _) if change.is_from_next_to_nothing() => String::new(),
+        (_, Some([Some(times), ..])) => format!(" ({times:.1} times)"),
+        (Some(relative), _) => {
             let sign = if relative > 0.0 { "+" } else { "−" };
             format!(" ({sign}{})", record::units::percent(relative.abs()))
         }
-        (None, None) => String::new(),
+        (None, _) => String::new(),
     };
     Some(format!("{what} {before} → {after}{known}"))
 }
@@ -79,9 +84,34 @@ const ONE_EACH: &str = "One run each: the intervals are those of the noise withi
 const TOO_FEW: &str = "Where one run can't tell, it has fewer than about eight independent intervals of \
     the figure, because it is short or neighbouring intervals resemble each other: repeat the runs.";
 
+/// Names two records that are of one run.
+fn same_run(groups: &[GroupSummary], heads: &[Vec<&Head>]) -> Option<String> {
+    let names = groups.iter().flat_map(|group| &group.runs);
+    let runs: Vec<(&str, &Head)> = names
+        .map(|run| run.name.as_str())
+        .zip(heads.iter().flatten().copied())
+        .collect();
+    let is_same = |a: &Head, b: &Head| match (&a.run, &b.run) {
+        (Some(a), Some(b)) => a.id == b.id,
+        _ => a == b && a.started_unix_s > 0.0,
+    };
+    let pairs = runs.iter().enumerate().flat_map(|(i, first)| {
+        let later = runs[i + 1..].iter();
+        later.map(move |second| (first, second))
+    });
+    let mut same = pairs.filter(|(first, second)| is_same(first.1, second.1));
+    same.next().map(|((first, _), (second, _))| {
+        format!("{first} and {second} are records of the same run: give another run.")
+    })
+}
+
 /// Returns the notes that a reader of the figures needs.
-pub(super) fn notes(groups: &[GroupSummary], figures: &[Compared]) -> Vec<String> {
-    let mut notes = Vec::new();
+pub(super) fn notes(
+    groups: &[GroupSummary],
+    figures: &[Compared],
+    heads: &[Vec<&Head>],
+) -> Vec<String> {
+    let mut notes: Vec<String> = same_run(groups, heads).into_iter().collect();
     let of = |runs: std::ops::Range<usize>| -> Vec<&str> {
         let groups = groups
             .iter()

@@ -39,6 +39,9 @@ pub(super) struct Judged {
     pub(super) delete_loss: f64,
     /// How far its baseline drifts over its length, as a share of its mean.
     pub(super) drift: f64,
+    /// Of an open loop that did not keep up before the deletion: its rate then, and the one that
+    /// was asked for.
+    pub(super) saturated: Option<[f64; 2]>,
     /// The intervals of its stalls.
     pub(super) stalled: Vec<Range<usize>>,
     /// Its index in the head.
@@ -71,6 +74,8 @@ pub(super) fn judge(setting: Setting<'_>, index: usize) -> Judged {
         low_lost_s: 0.0,
         delete_loss: 0.0,
         drift: seen.baseline.as_ref().map_or(0.0, |b| b.drift),
+        saturated: (seen.baseline.as_ref())
+            .and_then(|baseline| low::saturated(record, &record.head.actors[index], baseline)),
         stalled: Vec::new(),
         index,
     };
@@ -78,11 +83,12 @@ pub(super) fn judge(setting: Setting<'_>, index: usize) -> Judged {
         judged.reasons.push(Reason::ForegroundErrors);
     }
     let (Some(baseline), Some(laid)) = (&seen.baseline, &seen.laid) else {
-        let any = window.all.clone().any(|i| columns.ops[i] > 0);
-        judged.reasons.push(if any {
-            Reason::NoSteadyBaseline
-        } else {
-            Reason::TooFewOperations
+        // One that began with the deletion had none to compare with.
+        let idle = |range: &Range<usize>| range.clone().all(|i| columns.ops[i] == 0);
+        let few = idle(&window.all) || window.baseline.as_ref().is_some_and(idle);
+        judged.reasons.push(match few {
+            true => Reason::TooFewOperations,
+            false => Reason::NoSteadyBaseline,
         });
         return judged;
     };

@@ -170,8 +170,8 @@ impl<'a> View<'a> {
         judged.foreground.dips = listed.take(MAX_DIPS).collect();
     }
 
-    /// Returns the kind of discards in a low run that the deletion's don't explain; `None` if there
-    /// were none.
+    /// Returns the kind of discards in a low run that the deletion's don't explain alone; `None` if
+    /// there were none.
     fn discards_in(&self, piece: &Piece) -> Option<DipDiscards> {
         let Laid { grid, lows, .. } = self.laid;
         let range = self.intervals(&runs::with_edges(grid, lows, &piece.cells));
@@ -181,6 +181,7 @@ impl<'a> View<'a> {
             () if others.unsure[range].contains(&true) => Some(DipDiscards::Unsure),
             () if piece.tail => Some(DipDiscards::Before),
             () if counting::nobody_counts(&self.record.head) => Some(DipDiscards::Unknown),
+            () if grid.covered[piece.cells.clone()].contains(&true) => Some(DipDiscards::Partly),
             () => None,
         }
     }
@@ -331,7 +332,8 @@ impl<'a> View<'a> {
             return Ok(Finding::Stall);
         }
         let mut discards = judged.foreground.dips.iter().filter_map(|dip| dip.discards);
-        let why_dipped = match discards.any(|discards| discards != DipDiscards::Before) {
+        let by_others = |kind| !matches!(kind, DipDiscards::Before | DipDiscards::Partly);
+        let why_dipped = match discards.any(by_others) {
             true => Reason::ForeignDiscards,
             false => Reason::DipsWithoutDiscards,
         };
@@ -354,8 +356,12 @@ impl<'a> View<'a> {
             return Err(Reason::TooLittleDeleted);
         }
         if self.laid.by_age && self.info(judged).loop_kind.is_open() {
-            // Its rate is set from outside; had it been held up, its operations would be old.
-            return Ok(Finding::None);
+            // Its rate is set from outside; had it been held up, its operations would be old. With a
+            // backlog they always are.
+            return match judged.saturated {
+                None => Ok(Finding::None),
+                Some(_) => Err(Reason::NoSteadyBaseline),
+            };
         }
         let (Some(loss), Some(yardstick)) = (judged.loss, self.yardstick) else {
             return Err(Reason::TooFewOperations);

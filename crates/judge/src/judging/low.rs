@@ -2,6 +2,7 @@
 
 use super::baseline::Baseline;
 use super::grid::Grid;
+use crate::verdict::BaselineFrom;
 use record::{ActorColumns, ActorInfo, LoopKind, RunRecord};
 
 /// An operation is old when it is older than this many times the baseline's p99.
@@ -9,6 +10,11 @@ const OLD: f64 = 10.0;
 
 /// Below this many expected operations a cell's count says nothing by itself.
 const COUNTABLE: f64 = 5.0;
+
+/// An open loop that does less than this share of its rate does not keep up.
+const KEEPS_UP: f64 = 0.8;
+/// Its missing operations are more than chance leaves out: so many standard deviations.
+const SURELY: f64 = 3.0;
 
 /// Each cell's share of the baseline, and whether it is low.
 #[derive(Debug, Clone)]
@@ -44,6 +50,24 @@ pub(super) fn by_age(info: &ActorInfo, columns: &ActorColumns, baseline: &Baseli
     known && (info.loop_kind.is_open() || baseline.merge.is_none())
 }
 
+/// Returns the rate of an open loop before the deletion and the rate that was asked for, if it did
+/// not keep up.
+pub(super) fn saturated(
+    record: &RunRecord,
+    info: &ActorInfo,
+    baseline: &Baseline,
+) -> Option<[f64; 2]> {
+    let LoopKind::Open { rate_per_s, .. } = info.loop_kind else {
+        return None;
+    };
+    let before = [BaselineFrom::Phase, BaselineFrom::BeforeFirstDiscard].contains(&baseline.from);
+    let due = rate_per_s * baseline.spans.seconds(record);
+    let missing = (1.0 - baseline.rate / rate_per_s) * due;
+    let surely = missing > SURELY * due.sqrt();
+    let slow = before && surely && baseline.rate < KEEPS_UP * rate_per_s;
+    slow.then_some([baseline.rate, rate_per_s])
+}
+
 /// By rate: low at less than `low` of the baseline.
 pub(super) fn by_rate(grid: &Grid, baseline: &Baseline, low: f64) -> Lows {
     let share: Vec<f32> = grid
@@ -73,7 +97,7 @@ pub(super) fn by_oldest(
     let old_us = OLD * p99_us.unwrap_or(0.0);
     let expected = match info.loop_kind {
         // A loop that never kept up is measured by what it did, not by what was asked.
-        LoopKind::Open { rate_per_s, .. } if baseline.rate >= 0.8 * rate_per_s => rate_per_s,
+        LoopKind::Open { rate_per_s, .. } if baseline.rate >= KEEPS_UP * rate_per_s => rate_per_s,
         _ => baseline.rate,
     };
     let oldest = |cell: usize| f64::from(columns.oldest_us[grid.cell(cell).end - 1]);

@@ -170,7 +170,13 @@ impl Shares {
         let n = seen.bytes.len();
         let end = window.all.end;
         let delete = window.delete.clone().unwrap_or(end..end);
-        let trickle = SIGNIFICANT * freed.unwrap_or(TRICKLE_BYTES) as f64;
+        let whole = freed.unwrap_or(TRICKLE_BYTES) as f64;
+        let mut trickle = SIGNIFICANT * whole;
+        // Discards that go on after the phase are many small ones.
+        let later = &seen.bytes[delete.end.min(end)..end];
+        if total(later.iter().copied()) as f64 >= MEANINGFUL * whole {
+            trickle = trickle.min(significant(later) as f64);
+        }
         let much = |bytes: u64| bytes as f64 >= trickle.max(1.0);
         let mut it = Shares {
             own: vec![0; n],

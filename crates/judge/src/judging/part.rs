@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::JudgeOptions;
 use super::actor::{self, Judged, Setting};
 use super::barrier;
-use super::counting::{self, LEAST_FREED};
+use super::counting::{self, LEAST_FREED, UNPAID};
 use super::debt;
 use super::discards::Discards;
 use super::event::{self, Event as Trigger};
@@ -18,7 +18,7 @@ use record::{DeletionLine, Event, EventKind, RunRecord, Target};
 /// Discards of others, as a share of the deletion's own, that don't make its finding unsure.
 const FEW_OTHERS: f64 = 0.1;
 
-/// Discards of less than this share of what was freed "did not come".
+/// Of discards that did not all come, this share of what was freed shows that they do no harm.
 const CAME: f64 = 0.5;
 
 /// Discards that last this long, in seconds…
@@ -206,7 +206,7 @@ impl Case<'_> {
             }
         }
         let mut dips = self.actors.iter().flat_map(|a| &a.foreground.dips);
-        if dips.any(|dip| dip.discards.is_none()) {
+        if dips.any(|dip| matches!(dip.discards, None | Some(DipDiscards::Partly))) {
             reasons.push(Reason::DipsWithoutDiscards);
         }
         if self.disturbed_by_others(finding) {
@@ -257,16 +257,26 @@ impl Case<'_> {
             reasons.push(Reason::CountersOff);
             finding = Finding::Inconclusive;
         }
-        let few = |freed: u64| (self.discards.total_bytes as f64) < CAME * freed as f64;
-        if self.event(EventKind::DiscardsDidNotCome).is_none() || !self.freed.is_some_and(few) {
-            return finding;
+        let came = self
+            .freed
+            .map(|freed| self.discards.total_bytes as f64 / freed as f64);
+        let late = self.event(EventKind::DiscardsDidNotCome).is_some();
+        let all = match self.deletion.is_some_and(|deletion| deletion.continuous) {
+            true => CAME, // The rest may be in use again.
+            false => 1.0 - UNPAID,
+        };
+        match came.filter(|&came| late && came < all) {
+            None => {}
+            Some(came) if finding == Finding::None && came >= CAME => {}
+            Some(_) => {
+                reasons.push(Reason::DiscardsDidNotCome);
+                // What the others would have done later isn't known.
+                if finding == Finding::None {
+                    finding = Finding::Inconclusive;
+                }
+            }
         }
-        reasons.push(Reason::DiscardsDidNotCome);
-        // What the others would have done later isn't known.
-        match finding {
-            Finding::None => Finding::Inconclusive,
-            finding => finding,
-        }
+        finding
     }
 
     fn without_discards(&self, reasons: &mut Vec<Reason>) -> Finding {
@@ -351,15 +361,13 @@ impl Case<'_> {
         let of_any_size = Discard {
             commands: Some(commands),
             active_s: Some(discards.active_s(self.record)),
-            await_us: per_command(wait_ms as f64 * 1e3),
+            // No wait at all is one that nobody measured.
+            await_us: per_command(wait_ms as f64 * 1e3).filter(|&us| us > 0.0),
             first_discard_lag_s: debt.first_discard_lag_s,
             ..Discard::default()
         };
         if counting::without_sizes(&self.record.head) {
-            return Discard {
-                await_us: of_any_size.await_us.filter(|&us| us > 0.0),
-                ..of_any_size
-            };
+            return of_any_size;
         }
         Discard {
             bytes: Some(discards.total_bytes),

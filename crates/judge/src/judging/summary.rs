@@ -26,8 +26,8 @@ pub(super) fn sentence(
     look_at: &[usize],
 ) -> String {
     match finding {
-        Finding::Stall => stall(part, look_at),
-        Finding::Slowdown => slowdown(part, look_at),
+        Finding::Stall => stall(part, reasons, look_at),
+        Finding::Slowdown => slowdown(part, reasons, look_at),
         Finding::None if !part.discards.any() => no_discards(part, reasons),
         Finding::None => none(part, look_at),
         Finding::Inconclusive if reasons.contains(&Reason::ForeignDiscards) => {
@@ -143,7 +143,7 @@ fn looked_at(part: &PartJudged, leading: &Judged, look_at: &[usize]) -> String {
     }
 }
 
-fn stall(part: &PartJudged, look_at: &[usize]) -> String {
+fn stall(part: &PartJudged, reasons: &[Reason], look_at: &[usize]) -> String {
     let stalled = part.actors.iter().filter(|a| a.foreground.stall.is_some());
     let lost = |actor: &Judged| actor.foreground.stall.map_or(0.0, |stall| stall.lost_s);
     let actor = leading(stalled, look_at, lost);
@@ -152,7 +152,10 @@ fn stall(part: &PartJudged, look_at: &[usize]) -> String {
     };
     let before = looked_at(part, actor, look_at);
     let (doing, operations) = (doing(part), operations(part, actor));
-    let (lasted, how) = (seconds(stall.seconds), stalled_how(part, actor, &stall));
+    let (lasted, how) = (
+        lasted(stall.seconds, reasons),
+        stalled_how(part, actor, &stall),
+    );
     let (others, trim) = (others(part, actor, before.is_empty()), trim(part));
     format!("{doing} {before}stalled {operations} for {lasted} ({how}){others}{trim}.")
 }
@@ -168,13 +171,22 @@ fn stalled_how(part: &PartJudged, actor: &Judged, stall: &Stall) -> String {
     format!("to {depth} of {base}{longest}")
 }
 
+/// `17.0 s`; with discards to come, which may do the same, `at least 17.0 s`.
+fn lasted(long_s: f64, reasons: &[Reason]) -> String {
+    let least = match reasons.contains(&Reason::DiscardsDidNotCome) {
+        true => "at least ",
+        false => "",
+    };
+    format!("{least}{}", seconds(long_s))
+}
+
 /// Returns the baseline's rate, and of what it is.
 fn base(part: &PartJudged, actor: &Judged) -> String {
     let rate = record::units::rate(actor.foreground.baseline.ops_per_s.unwrap_or(f64::NAN));
     format!("{rate}{}", compared(part, actor))
 }
 
-fn slowdown(part: &PartJudged, look_at: &[usize]) -> String {
+fn slowdown(part: &PartJudged, reasons: &[Reason], look_at: &[usize]) -> String {
     let actors = part.actors.iter();
     let slowed = actors.filter(|a| a.finding == Finding::Slowdown);
     let Some(actor) = leading(slowed, look_at, loss) else {
@@ -183,7 +195,7 @@ fn slowdown(part: &PartJudged, look_at: &[usize]) -> String {
     let before = looked_at(part, actor, look_at);
     let (doing, operations) = (doing(part), operations(part, actor));
     let (loss, base) = (percent(loss(actor)), base(part, actor));
-    let lasted = seconds(part.discard.active_s.unwrap_or(f64::NAN));
+    let lasted = lasted(part.discard.active_s.unwrap_or(f64::NAN), reasons);
     let longest = longest(actor, actor.foreground.beside().max_us);
     let (others, trim) = (others(part, actor, before.is_empty()), trim(part));
     format!(
@@ -286,7 +298,7 @@ fn because(part: &PartJudged, reason: Reason) -> Option<String> {
         Reason::NoDiscards => "the devices saw no discards",
         Reason::DiscardsDidNotCome => {
             let late = in_time(part);
-            return Some(format!("most of what was freed was not discarded {late}"));
+            return Some(format!("not all that was freed was discarded {late}"));
         }
         Reason::NoDeletion => "nothing was deleted",
         Reason::NothingDeleted if part.event.is_some() => {

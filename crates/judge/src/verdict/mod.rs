@@ -96,7 +96,7 @@ pub enum Finding {
 pub enum Reason {
     /// The devices saw no discards.
     NoDiscards,
-    /// Most of what was freed had not been discarded when the wait for it ended.
+    /// Not all that was freed had been discarded when the wait for it ended.
     DiscardsDidNotCome,
     /// The record has no deletion.
     NoDeletion,
@@ -167,7 +167,7 @@ pub struct Foreground {
     pub recovery: Figures,
     /// The same from submission: service times.
     pub service: Option<ServiceFigures>,
-    /// Median rate during significant discards as a share of the baseline's.
+    /// Rate in the median interval with discards in service, as a share of the baseline's.
     pub ops_ratio: Option<f64>,
     /// Time lost while discards were in service, in seconds, also where it was too
     /// little for a stall: the sum of 1 − share of the baseline over their intervals.
@@ -290,6 +290,8 @@ pub enum DipDiscards {
     /// None, but it directly follows low intervals that this deletion's discards explain: a slow
     /// recovery, or something else.
     Before,
+    /// This deletion's, but only in a part of it, and the rest is as low: TRIM, or something else.
+    Partly,
 }
 
 /// Discards on the target's devices that can't be this deletion's.

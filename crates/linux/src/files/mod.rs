@@ -23,7 +23,7 @@ pub use direct::{Aligned, DirectAlignment, DirectIo, NoFile, direct_alignment, p
 pub use elsewhere::open_elsewhere;
 pub use map::{FileExtent, extents, extents_within};
 pub use own::{make_own_directory, own_directory};
-pub use replace::{directory_of, remove_unfinished, replace, replace_with};
+pub use replace::{after_failed_write, directory_of, remove_unfinished, replace, replace_with};
 
 /// Whether I/O goes through the page cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

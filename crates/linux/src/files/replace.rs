@@ -27,6 +27,17 @@ pub fn replace(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     File::open(directory_of(path))?.sync_all()
 }
 
+/// Returns what a user can do about a file that could not be written.
+pub fn after_failed_write(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "free space there or give another file"
+        }
+        io::ErrorKind::NotFound => "make its directory or give another file",
+        _ => "give another file",
+    }
+}
+
 /// Replaces a file by a new one that `write` fills, and waits for no disk.
 ///
 /// The new file has no name while `write` runs. Where a file system can't do that, it has a random
@@ -210,5 +221,13 @@ mod tests {
         assert_eq!(create(&opened, "planted", mode).unwrap_err(), Errno::EXIST);
         let file = File::open(&precious).unwrap();
         assert_eq!(link(&file, &opened, "planted").unwrap_err(), Errno::EXIST);
+    }
+
+    #[test]
+    fn only_a_full_disk_is_answered_with_free_space() {
+        let after = |errno: Errno| after_failed_write(&errno.into());
+        assert!(after(Errno::DQUOT).starts_with("free space"));
+        assert!(after(Errno::NOENT).starts_with("make its directory"));
+        assert_eq!(after(Errno::ACCESS), "give another file");
     }
 }

@@ -42,10 +42,6 @@ use crate::files::open_elsewhere;
 use crate::mounts::{DeviceNumber, Mount};
 use look::{Found, Looks, Upper, WantedFile};
 
-/// Inodes of the first namespaces (Linux, include/uapi/linux/nsfs.h).
-const FIRST_PID_NAMESPACE: u64 = 0xEFFF_FFFC;
-const FIRST_USER_NAMESPACE: u64 = 0xEFFF_FFFD;
-
 /// `BTRFS_FIRST_FREE_OBJECTID`: the inode of each subvolume's root.
 const BTRFS_ROOT: u64 = 256;
 
@@ -290,13 +286,9 @@ fn decide(mounts: Result<Found, Unknown>, open: io::Result<bool>) -> Holders {
 /// Returns why this process can't see all mounts, if it can't.
 fn blind() -> Option<Unknown> {
     let all = CapabilitySet::SYS_ADMIN | CapabilitySet::SYS_CHROOT | CapabilitySet::SYS_PTRACE;
-    let is_first = |name: &str, inode| {
-        let link = format!("/proc/self/ns/{name}");
-        rustix::fs::stat(link).is_ok_and(|found| found.st_ino == inode)
-    };
-    let first = is_first("pid", FIRST_PID_NAMESPACE) && is_first("user", FIRST_USER_NAMESPACE);
+    let is_first = crate::host::is_in_first_namespaces() == Some(true);
     match rustix::thread::capabilities(None) {
-        _ if !first => Some(Unknown::Container),
+        _ if !is_first => Some(Unknown::Container),
         Ok(own) if own.effective.contains(all) => None,
         _ => Some(Unknown::NotRoot),
     }

@@ -35,7 +35,7 @@ pub enum Directory {
 }
 
 /// Calls that take a directory's descriptor and a path.
-const WITH_DIRECTORY: [&str; 11] = [
+const WITH_DIRECTORY: [&str; 13] = [
     "openat",
     "openat2",
     "unlinkat",
@@ -47,6 +47,8 @@ const WITH_DIRECTORY: [&str; 11] = [
     "statx",
     "newfstatat",
     "utimensat",
+    "fchmodat",
+    "fchownat",
 ];
 
 /// Calls that take a path first.
@@ -83,6 +85,17 @@ const NAMES: &[(i64, &str)] = &[
     (libc::SYS_writev, "writev"),
     (libc::SYS_preadv, "preadv"),
     (libc::SYS_pwritev, "pwritev"),
+    (libc::SYS_preadv2, "preadv2"),
+    (libc::SYS_pwritev2, "pwritev2"),
+    (libc::SYS_readahead, "readahead"),
+    (libc::SYS_fadvise64, "fadvise64"),
+    (libc::SYS_fchmod, "fchmod"),
+    (libc::SYS_fchmodat, "fchmodat"),
+    (libc::SYS_fchown, "fchown"),
+    (libc::SYS_fchownat, "fchownat"),
+    (libc::SYS_fgetxattr, "fgetxattr"),
+    (libc::SYS_fsetxattr, "fsetxattr"),
+    (libc::SYS_fremovexattr, "fremovexattr"),
     (libc::SYS_copy_file_range, "copy_file_range"),
     (libc::SYS_openat, "openat"),
     (libc::SYS_openat2, "openat2"),
@@ -235,6 +248,11 @@ mod tests {
         assert!(!sync.has_descriptor());
         let ring = Call::parse(&format!("{} 0x4\n", libc::SYS_io_uring_enter)).unwrap();
         assert!(ring.is_of_queue() && !ring.has_descriptor() && !fsync.is_of_queue());
+        // Python's `os.preadv` is `preadv2`.
+        for number in [libc::SYS_preadv2, libc::SYS_pwritev2, libc::SYS_fsetxattr] {
+            let call = Call::parse(&format!("{number} 0x3 0x7f00\n")).unwrap();
+            assert!(call.has_descriptor(), "{call:?}");
+        }
         for none in ["running\n", "-1 0x0 0x0\n", ""] {
             assert_eq!(Call::parse(none), None);
         }

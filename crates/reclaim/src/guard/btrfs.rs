@@ -323,13 +323,16 @@ impl BtrfsGuard {
     /// Writes how it stands, for `status`.
     fn report(&mut self) {
         let oldest = self.line.oldest(Instant::now());
+        let discarded = self.discarded.saturating_sub(self.first);
         let report = TrimReport {
             debt_bytes: self.waiting.bytes,
             extents: self.waiting.extents,
             oldest_s: oldest.map(|age| age.as_secs_f64()),
             age_p50_s: self.ages.at_most(0.5),
             age_p99_s: self.ages.at_most(0.99),
-            trimmed_bytes: self.discarded.saturating_sub(self.first),
+            trimmed_bytes: discarded,
+            discarded_bytes: discarded,
+            discards: self.seen.0,
             busy_s: self.seen.1.as_secs_f64(),
             windows: self.seen.0,
             discards_per_s: Some(self.per_second),

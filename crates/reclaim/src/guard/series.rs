@@ -26,7 +26,7 @@ impl TrimGuard {
         let trimmed = self.trimmed;
         let (outcome, summary) = self.trim_series(due, listener);
         if let Some(summary) = &summary {
-            self.common.goals.judge(summary);
+            self.common.goals.judge(&summary.goals);
         }
         match outcome {
             Ok(()) | Err(TrimError::Reclaim(ReclaimError::Interrupted)) => {}
@@ -134,6 +134,8 @@ impl TrimGuard {
                 let busy = Duration::from_secs_f64(came.busy.max(0.0));
                 self.worth.learn(came.discards, came.bytes, busy);
                 self.busy += busy;
+                self.discarded += came.bytes;
+                self.discards += came.discards;
             }
             // The file system shrank: nothing is there any more.
             Err(error) if error.kind() == std::io::ErrorKind::InvalidInput => {}

@@ -5,36 +5,46 @@ use std::os::fd::BorrowedFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use pace::Kept;
+use pace::{GoalResult, Kept};
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
 use super::GuardError;
 use super::start::running;
 use crate::directory;
-use crate::throttle::Summary;
 
 const STATUS: &str = "status";
 
 /// The file has this length, padded with blanks: a block.
 const LENGTH: usize = 4096;
 
-/// How often trims kept the goal since the guard's start.
+/// How often trims kept the goal since the guard's start. Each series of trims counts once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Goals {
     /// Series of trims in which the goal was met.
     pub met: u64,
     /// Series in which it was missed.
     pub missed: u64,
+    /// Series in which the loss was so near the goal that neither is certain.
+    pub unsure: u64,
+    /// Series that were too short, or had too few reads beside them, to measure the loss.
+    pub not_measured: u64,
+    /// Series beside which nothing else used the drive.
+    pub nobody_else: u64,
 }
 
 impl Goals {
-    pub(super) fn judge(&mut self, summary: &Summary) {
-        let any = |kept: Kept| summary.goals.iter().any(|goal| goal.kept == kept);
-        match () {
-            () if any(Kept::Missed) => self.missed += 1,
-            () if any(Kept::Met) => self.met += 1,
-            () => {}
+    pub(super) fn judge(&mut self, goals: &[GoalResult]) {
+        let by_weight = [
+            (Kept::Missed, &mut self.missed),
+            (Kept::Met, &mut self.met),
+            (Kept::Unsure, &mut self.unsure),
+            (Kept::NotMeasured, &mut self.not_measured),
+            (Kept::NobodyElse, &mut self.nobody_else),
+        ];
+        let mut counts = by_weight.into_iter();
+        if let Some((_, count)) = counts.find(|(kept, _)| goals.iter().any(|it| it.kept == *kept)) {
+            *count += 1;
         }
     }
 }
@@ -79,8 +89,13 @@ pub struct TrimReport {
     pub age_p50_s: Option<f64>,
     /// How long 99 of 100 trimmed bytes had waited at most, in seconds.
     pub age_p99_s: Option<f64>,
-    /// Bytes trimmed since the start. Space that is freed twice counts twice.
+    /// Bytes for whose trim the kernel was asked since the start. Space that is freed twice counts
+    /// twice, and so does space that the kernel skips because it knows it to be trimmed.
     pub trimmed_bytes: u64,
+    /// Of these, the bytes that were discarded.
+    pub discarded_bytes: u64,
+    /// The number of these discards; 0 where the devices don't count them.
+    pub discards: u64,
     /// How long the devices were busy with that, in seconds.
     pub busy_s: f64,
     /// Trims of a range (`FITRIM`) since the start; on btrfs, discards of the devices.
@@ -141,4 +156,43 @@ pub(super) fn remove(state: BorrowedFd<'_>) {
 pub fn status(path: &Path) -> Result<Status, GuardError> {
     let found = read(running(path)?.directory());
     found.ok_or_else(|| GuardError::NotGuarded { path: path.into() })
+}
+
+#[cfg(test)]
+mod tests {
+    use pace::Limit;
+
+    use super::*;
+
+    #[test]
+    fn a_series_counts_once_by_the_weightiest_part_of_its_goal() {
+        let result = |kept| GoalResult {
+            limit: Limit::Slowdown(0.1),
+            kept,
+            measured: None,
+            witness: None,
+            first_missed_s: None,
+            worst: None,
+        };
+        let mut goals = Goals::default();
+        for parts in [
+            &[Kept::NotMeasured][..],
+            &[Kept::NobodyElse, Kept::NotMeasured],
+            &[Kept::NobodyElse],
+            &[Kept::Met, Kept::Unsure],
+            &[Kept::Met, Kept::Missed],
+            &[],
+        ] {
+            let parts: Vec<GoalResult> = parts.iter().copied().map(result).collect();
+            goals.judge(&parts);
+        }
+        let expected = Goals {
+            met: 1,
+            missed: 1,
+            unsure: 0,
+            not_measured: 2,
+            nobody_else: 1,
+        };
+        assert_eq!(goals, expected);
+    }
 }

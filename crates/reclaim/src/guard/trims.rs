@@ -57,6 +57,9 @@ pub(super) struct TrimGuard {
     /// An order to drain is for the debt of that moment.
     pub(super) drained_up_to: Moment,
     pub(super) trimmed: u64,
+    /// Of it, what the kernel didn't skip, and in how many discards.
+    pub(super) discarded: u64,
+    pub(super) discards: u64,
     pub(super) busy: Duration,
     pub(super) windows: u64,
     pub(super) clock: Clocks,
@@ -82,6 +85,7 @@ struct Reported {
     at: Instant,
     first: bool,
     bytes: u64,
+    discarded: u64,
     busy: Duration,
 }
 
@@ -127,6 +131,8 @@ impl TrimGuard {
             remounted,
             drained_up_to: 0,
             trimmed: 0,
+            discarded: 0,
+            discards: 0,
             busy: Duration::ZERO,
             windows: 0,
             clock: Clocks {
@@ -140,6 +146,7 @@ impl TrimGuard {
                 at: now,
                 first: true,
                 bytes: 0,
+                discarded: 0,
                 busy: Duration::ZERO,
             },
             failed: None,
@@ -314,6 +321,8 @@ impl TrimGuard {
             age_p50_s: self.ages.at_most(0.5),
             age_p99_s: self.ages.at_most(0.99),
             trimmed_bytes: self.trimmed,
+            discarded_bytes: self.discarded,
+            discards: self.discards,
             busy_s: self.busy.as_secs_f64(),
             windows: self.windows,
             min_run_bytes: self.least_run(),
@@ -336,6 +345,7 @@ impl TrimGuard {
             listener(Event::Trimmed {
                 mount: self.common.path(),
                 bytes,
+                discarded: self.discarded - self.reported.discarded,
                 within_s: self.reported.at.elapsed().as_secs_f64(),
                 busy_s: (self.busy - self.reported.busy).as_secs_f64(),
                 summary,
@@ -344,6 +354,7 @@ impl TrimGuard {
                 at: Instant::now(),
                 first: false,
                 bytes: self.trimmed,
+                discarded: self.discarded,
                 busy: self.busy,
             };
         }

@@ -189,14 +189,20 @@ pub fn remove(
 }
 
 impl Stopped {
-    fn new(error: &ReclaimError) -> Stopped {
+    /// `begun`: whether anything was removed or freed before.
+    fn new(error: &ReclaimError, begun: bool) -> Stopped {
+        let refused = match error {
+            ReclaimError::Refused(refusal) => Some(*refusal),
+            _ => None,
+        };
+        let untouched = match refused {
+            Some(_) if !begun => "; nothing was removed",
+            _ => "",
+        };
         Stopped {
             interrupted: matches!(error, ReclaimError::Interrupted),
-            refused: match error {
-                ReclaimError::Refused(refusal) => Some(*refusal),
-                _ => None,
-            },
-            why: error.to_string(),
+            refused,
+            why: format!("{error}{untouched}"),
         }
     }
 }

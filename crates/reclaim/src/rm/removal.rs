@@ -26,6 +26,8 @@ pub(super) struct Removal<'a> {
     volumes: &'a mut Volumes,
     listener: &'a mut Listener<'a>,
     outcome: Outcome,
+    /// Something was removed or freed.
+    begun: bool,
 }
 
 impl<'a> Removal<'a> {
@@ -40,13 +42,15 @@ impl<'a> Removal<'a> {
             volumes,
             listener,
             outcome: Outcome::default(),
+            begun: false,
         }
     }
 
     /// Removes the empty trashes, and returns what the removal came to.
     pub(super) fn close(self, ended: Result<PauseByDevice>) -> Outcome {
         let mut outcome = self.outcome;
-        outcome.stopped = ended.as_ref().err().map(Stopped::new);
+        let error = ended.as_ref().err();
+        outcome.stopped = error.map(|error| Stopped::new(error, self.begun));
         let trashes = self.places.trashes.into_values();
         outcome.left = close(trashes, &outcome, &ended.unwrap_or_default(), self.listener);
         outcome
@@ -177,11 +181,12 @@ impl<'a> Removal<'a> {
         let mut at = 0;
         let ended = places.remove(&mut remover, all, &mut at);
         let ended = ended.and_then(|()| remover.finish());
+        self.begun = remover.names() > 0 || remover.begun;
         match &ended {
             Ok(_) => {}
             Err(_) if at == all.len() => {}
             // A goal that can't be met: as if nothing had been asked for.
-            Err(ReclaimError::Refused(_)) if remover.names() == 0 && !remover.begun => {
+            Err(ReclaimError::Refused(_)) if !self.begun => {
                 places.put_all_back(all);
             }
             Err(_) => places.note_untouched(&all[at..], &mut remover),

@@ -130,7 +130,8 @@ fn resume_trashes(
     }
     let ended = remove_rests(&all, volumes, listener, &mut outcome);
     drop(all);
-    outcome.stopped = ended.as_ref().err().map(Stopped::new);
+    let error = ended.as_ref().err();
+    outcome.stopped = error.map(|error| Stopped::new(error, true));
     outcome.left = close(trashes, &outcome, &ended.unwrap_or_default(), listener);
     outcome
 }

@@ -256,3 +256,18 @@ fn an_empty_directory_is_asked_about_once() {
         assert!(path.exists());
     }
 }
+
+#[test]
+fn a_refusal_says_that_nothing_was_removed_unless_something_was() {
+    let ms = Duration::from_millis;
+    let refused = ReclaimError::Refused(pace::Refusal::latency(ms(4), ms(9)));
+    let why = |begun| Stopped::new(&refused, begun).why;
+    assert!(
+        why(false).ends_with("; nothing was removed"),
+        "{}",
+        why(false)
+    );
+    assert_eq!(why(true), refused.to_string());
+    let interrupted = Stopped::new(&ReclaimError::Interrupted, false);
+    assert!(!interrupted.why.contains("nothing was removed"));
+}

@@ -144,12 +144,6 @@ impl Survey {
         if !self.takes_discards {
             return Err(unsupported(&self.path));
         }
-        let windows = self.windows();
-        // The last extent is trimmed to its end.
-        let beyond = match self.fs.layout {
-            Layout::Groups { group, .. } if self.reach() == TrimReach::End => group,
-            _ => 0,
-        };
         let way = match &self.fs.layout {
             Layout::Groups { group, .. } => {
                 format!("in block groups of {}", record::units::bytes(*group))
@@ -165,11 +159,20 @@ impl Survey {
             Layout::Whole => "in one call".to_owned(),
         };
         Ok(format!(
-            "would look at {} of {} for up to {} that are free, {way}",
-            record::units::bytes(windows.all()),
+            "would look at {} of {}, {way}",
+            record::units::bytes(self.windows().all()),
             self.kind,
-            record::units::bytes(self.free.min(windows.all().saturating_add(beyond))),
         ))
+    }
+
+    /// Returns how many bytes it trims at most, where the free extents aren't known.
+    pub fn most_bytes(&self) -> u64 {
+        // The last extent is trimmed to its end.
+        let beyond = match self.fs.layout {
+            Layout::Groups { group, .. } if self.reach() == TrimReach::End => group,
+            _ => 0,
+        };
+        self.free.min(self.windows().all().saturating_add(beyond))
     }
 
     /// Returns the source of the mount, e.g. `/dev/sda2`.

@@ -199,6 +199,76 @@ fn a_shorter_and_deeper_stall_is_not_called_worse() {
     assert!(depth.contains(" points"), "{depth}");
 }
 
+/// The row of a figure in words: its sides, and how it changed.
+fn row(comparison: &Comparison, label: &str) -> Option<(Vec<String>, String)> {
+    let tables = words::tables(comparison);
+    let mut rows = tables.iter().flat_map(|table| &table.rows);
+    let row = rows.find(|row| row.figure.label() == label)?;
+    Some((words::sides(row), words::change(row, &row.changes[0])))
+}
+
+#[test]
+fn a_run_without_a_stall_has_nothing_left_in_it() {
+    let (stalled, quiet) = (
+        record(&READER),
+        record(&common::Run {
+            left: 1.0,
+            ..READER
+        }),
+    );
+    let of = |a, b| {
+        row(
+            &compare(&groups(&[("a", &[a]), ("b", &[b])])),
+            "left in stall",
+        )
+    };
+    let (sides, change) = of(&stalled, &quiet).unwrap();
+    assert_eq!(
+        (sides[1].as_str(), change.as_str()),
+        ("–", "not both stalled")
+    );
+    assert_ne!(sides[0], "–");
+    assert_eq!(of(&quiet, &quiet), None);
+    let (_, change) = of(&stalled, &stalled).unwrap();
+    assert!(change.starts_with("same"), "{change}");
+}
+
+#[test]
+fn a_large_change_is_a_factor_and_one_from_next_to_nothing_is_absolute() {
+    let deleted_in = |seconds: f64| {
+        let mut record = record(&READER);
+        record.deletions[0].seconds = seconds;
+        record
+    };
+    let change = |before: f64, after: f64| {
+        let (a, b) = (deleted_in(before), deleted_in(after));
+        let comparison = compare(&groups(&[("a", &[&a]), ("b", &[&b])]));
+        row(&comparison, "deletion calls").unwrap().1
+    };
+    assert_eq!(change(2.0, 3.0), "can't tell: once (+50.0 %)");
+    assert_eq!(change(2.0, 15.0), "can't tell: once (7.5 times)");
+    assert_eq!(change(15.0, 2.0), "can't tell: once (−86.7 %)");
+    assert_eq!(change(5e-5, 172.0), "can't tell: once (+172 s)");
+    // Its interval has the same unit.
+    let (a, b) = (
+        record(&common::Run {
+            stall_s: 2.0,
+            ..READER
+        }),
+        slower(),
+    );
+    let comparison = compare(&groups(&[("a", &[&a]), ("b", &[&b])]));
+    let (_, stall) = row(&comparison, "stall").unwrap();
+    assert!(
+        stall.contains(" times (") && !stall.contains('%'),
+        "{stall}"
+    );
+    assert!(
+        comparison.summaries[0].contains(" times)"),
+        "{comparison:?}"
+    );
+}
+
 #[test]
 fn stalls_and_percentiles_are_drawn_over_each_other() {
     let (mut a, mut b) = (

@@ -1,8 +1,8 @@
 //! Figures and their changes in words.
 
 use judge::compare::{
-    Basis, Better, Change, ChangeFinding, Compared, Comparison, Doubt, RunSummary, SetUpDifference,
-    Unit,
+    Basis, Better, Change, ChangeFinding, Compared, Comparison, Doubt, Figure, RunSummary,
+    SetUpDifference, Side, Unit,
 };
 
 use crate::words::Tone;
@@ -19,7 +19,8 @@ const WIDE: f64 = 10.0;
 
 /// A figure in each group, all in one unit.
 pub(crate) fn sides(row: &Compared) -> Vec<String> {
-    let values: Vec<Option<f64>> = row.sides.iter().map(|side| side.value).collect();
+    let of = |side: &Side| side.value.filter(|_| !is_without_stall(row, side));
+    let values: Vec<Option<f64>> = row.sides.iter().map(of).collect();
     let shown = row.unit.show(&values).into_iter().zip(&row.sides);
     let side = shown.map(
         |(shown, side)| match side.is_lower_bound && side.value.is_some() {
@@ -28,6 +29,12 @@ pub(crate) fn sides(row: &Compared) -> Vec<String> {
         },
     );
     side.collect()
+}
+
+/// Whether a row has what was left in the stall, and no run of this side stalled: then all was left.
+fn is_without_stall(row: &Compared, side: &Side) -> bool {
+    let mut left = side.runs.iter().flatten();
+    row.figure == Figure::Depth && left.all(|&share| share >= 1.0)
 }
 
 /// A share with its sign and no unit, e.g. `+24.8`.
@@ -52,24 +59,41 @@ fn moved(row: &Compared, by: f64) -> String {
 
 /// The change of a figure, e.g. `+24.8 % (+22.1 to +27.6)`. A figure that is itself a share
 /// changes by percentage points, e.g. `−4.2 points (−5.0 to −3.3)`.
+///
+/// A figure that becomes several times as large has a factor, e.g. `8.5 times (3.4 to 21.5)`.
 pub(crate) fn change(row: &Compared, change: &Change) -> String {
+    let own = row.changes.iter().position(|one| one == change);
+    let pair = [Some(0), own.map(|i| i + 1)];
+    let mut pair = pair.iter().flatten().filter_map(|&i| row.sides.get(i));
+    if pair.any(|side| is_without_stall(row, side)) {
+        return "not both stalled".to_owned();
+    }
     let points = row.unit == Unit::Share;
-    let (low, high) = match points {
-        true => (change.absolute_low, change.absolute_high),
-        false => (change.relative_low, change.relative_high),
+    let factors = change.factors().filter(|_| !points);
+    let (low, high) = match (points, factors) {
+        (true, _) => (change.absolute_low, change.absolute_high),
+        (false, Some([_, low, high])) => (low, high),
+        (false, None) => (change.relative_low, change.relative_high),
     };
+    let end: fn(f64) -> String = match factors {
+        Some(_) => |times| format!("{times:.1}"),
+        None => signed,
+    };
+    let small = !points && change.is_from_next_to_nothing();
     let interval = match (low, high) {
-        (Some(low), Some(high)) if change.basis != Basis::Counted => {
-            format!(" ({} to {})", signed(low), signed(high))
+        (Some(low), Some(high)) if change.basis != Basis::Counted && !small => {
+            format!(" ({} to {})", end(low), end(high))
         }
         _ => String::new(),
     };
     let unit = if points { "points" } else { "%" };
-    let by = match (change.relative, change.absolute) {
-        (_, Some(absolute)) if points => format!("{} points", signed(absolute)),
-        (Some(relative), _) => format!("{} %", signed(relative)),
-        (None, Some(absolute)) => moved(row, absolute),
-        (None, None) => String::new(),
+    let by = match (change.relative, change.absolute, factors) {
+        (_, Some(absolute), _) if points => format!("{} points", signed(absolute)),
+        (_, Some(absolute), _) if small => moved(row, absolute),
+        (_, _, Some([Some(times), ..])) => format!("{times:.1} times"),
+        (Some(relative), ..) => format!("{} %", signed(relative)),
+        (None, Some(absolute), _) => moved(row, absolute),
+        (None, None, _) => String::new(),
     };
     let narrow = interval.replace(')', &format!(" {unit})"));
     let Some(words) = change.in_words() else {
@@ -121,6 +145,9 @@ pub(crate) struct Table<'a> {
 pub(crate) fn tables(comparison: &Comparison) -> Vec<Table<'_>> {
     let mut tables: Vec<(Option<&str>, Table<'_>)> = Vec::new();
     for row in &comparison.figures {
+        if row.sides.iter().all(|side| is_without_stall(row, side)) {
+            continue;
+        }
         let whose = (row.actor.as_deref(), row.op.as_deref());
         match tables.iter_mut().find(|(key, table)| {
             *key == whose.0 && table.rows.first().is_none_or(|first| first.op == row.op)
@@ -182,7 +209,7 @@ pub(crate) fn values(values: &[String]) -> String {
 
 /// Explains the brackets.
 pub(crate) const LEGEND: &str = "In brackets: the 95 % confidence interval, in per cent of the \
-    first; of shares, in percentage points. Same: no difference was seen, and 10 % would have been. Once: it happens once in a run, so only \
+    first, or in times the first; of shares, in percentage points. Same: no difference was seen, and 10 % would have been. Once: it happens once in a run, so only \
     repeats tell.";
 
 /// Explains the colours, where there are some.

@@ -164,7 +164,10 @@ fn draw(page: &mut Page, title: &str, branch: &str, text: &[Span]) {
 fn what(device: &DeviceInfo) -> String {
     // Virtual disks say that they rotate, whatever is below them.
     let is_virtual = device.name.starts_with("vd") || device.name.starts_with("xvd");
+    let nvme = device.name.strip_prefix("nvme");
+    let is_path = nvme.is_some_and(|number| number.contains('c'));
     let kind = match (device.kind, device.rotational) {
+        (DeviceKind::Disk, _) if is_path => "path of a drive",
         (DeviceKind::Disk, _) if is_virtual => "virtual disk",
         (DeviceKind::Disk, Some(true)) => "hard disk",
         (DeviceKind::Disk, Some(false)) => "SSD",

@@ -152,9 +152,9 @@ pub(super) fn of(record: &RunRecord) -> Evidence {
     evidence
 }
 
-/// The intervals of the deletion: what was discarded while files were made, or
-/// in the control, is none of its.
-fn window(record: &RunRecord) -> Range<usize> {
+/// Returns the intervals of a record's deletion and of the recovery after it. What was discarded
+/// while files were made, or in the control, is not the deletion's.
+pub fn window(record: &RunRecord) -> Range<usize> {
     let all = 0..record.intervals.len();
     if record.phases.is_empty() {
         return all;

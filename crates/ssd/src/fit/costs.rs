@@ -41,7 +41,7 @@ const TOO_SHORT: &str = "too few discards, too short ones for the kernel's whole
 pub(super) const BENT: f64 = 0.2;
 
 /// Why there isn't even a bound.
-const BESIDE: &str = "free space was discarded beside what was deleted, and what the drive had \
+pub(super) const BESIDE: &str = "free space was discarded beside what was deleted, and what the drive had \
                       there, if anything, is unknown";
 
 /// Sum of cells.
@@ -144,6 +144,7 @@ pub(super) fn costs(records: &[Vec<Cell>], points: &[Point], all: &All, reads: &
         true => known_or_bound(
             a,
             line.at(first.mib),
+            points.iter().map(|point| point.service_us.high),
             "the smallest discards were too large, or too few",
         ),
         false => Figure::at_most_for(
@@ -153,30 +154,32 @@ pub(super) fn costs(records: &[Vec<Cell>], points: &[Point], all: &All, reads: &
     };
     Costs {
         a_us,
-        b_us_per_mib: known_or_bound_by(b, line.at(last.mib), last.mib),
+        b_us_per_mib: known_or_bound(
+            b,
+            line.at(last.mib) / last.mib,
+            points.iter().map(|point| point.service_us.high / point.mib),
+            "the largest discards were too small, or too few",
+        ),
         line: Some(line),
         bend: bend(points, &line),
         ..known
     }
 }
 
-/// A cost that is known well enough, or what it is at most.
-fn known_or_bound(cost: Estimate, whole: f64, why: &str) -> Figure {
+/// A cost that is known well enough, or what it is at most: no more than any of `wholes`, of which
+/// it is a part.
+fn known_or_bound(
+    cost: Estimate,
+    whole: f64,
+    wholes: impl Iterator<Item = f64>,
+    why: &str,
+) -> Figure {
     let sure = cost.half_width() <= SURE * cost.value || cost.half_width() <= NEGLIGIBLE * whole;
     if sure {
         Figure::Known(cost)
     } else {
-        Figure::at_most_for(cost.high, why)
+        Figure::at_most_for(wholes.fold(cost.high, f64::min), why)
     }
-}
-
-/// The same of a cost per MiB.
-fn known_or_bound_by(cost: Estimate, whole: f64, mib: f64) -> Figure {
-    known_or_bound(
-        cost,
-        whole / mib,
-        "the largest discards were too small, or too few",
-    )
 }
 
 /// The largest distance of a rung from the line, as a share; one whose confidence
@@ -265,5 +268,37 @@ impl All {
             wait_us: sum.wait_us + part.wait_us,
             span_us: sum.span_us + part.span_us,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_costs_no_more_than_a_whole_that_was_measured() {
+        // Two records of two sizes close to each other, which scatter: the line can lie anywhere.
+        let cell = |mib: f64, us: f64| Cell {
+            discards: 1.0,
+            mib,
+            us,
+            off_us: 0.0,
+            queued: false,
+        };
+        let scattered = |mib: f64| -> Vec<Cell> {
+            let off = [0.85, 1.1, 0.95, 1.15, 0.9, 1.05];
+            off.iter().map(|off| cell(mib, 1000.0 * off)).collect()
+        };
+        let records = [scattered(20.0), scattered(32.0)];
+        let points = figure::points(&records);
+        let reads = super::super::reads::Quiet::default().reads();
+        let costs = costs(&records, &points, &all_cells(&records), &reads);
+        let least = |of: fn(&Point) -> f64| points.iter().map(of).fold(f64::INFINITY, f64::min);
+        let [a, b] = [&costs.a_us, &costs.b_us_per_mib].map(|figure| match figure {
+            Figure::AtMost { bound, .. } => *bound,
+            other => panic!("{other:?}"),
+        });
+        assert!(a <= least(|point| point.service_us.high), "{a}");
+        assert!(b <= least(|point| point.service_us.high / point.mib), "{b}");
     }
 }

@@ -25,6 +25,7 @@ mod reads;
 mod share;
 
 pub use card::Made;
+pub use cells::window;
 pub use figure::{Estimate, Figure, Point};
 pub use reads::Reads;
 pub use share::{Barrier, Share};
@@ -36,7 +37,7 @@ use record::as_drive::{NotSlowed, slower};
 use record::{AtaTrim, RunRecord, Slower, as_drive};
 
 use cells::{All, Cell, Evidence};
-use costs::{BENT, SAME_SIZE, SURE, all_cells, costs, service, sizes};
+use costs::{BENT, BESIDE, SAME_SIZE, SURE, all_cells, costs, service, sizes};
 use line::Line;
 
 /// The cost of the discards of some records.
@@ -247,8 +248,12 @@ impl Fit {
 
     /// The end of a ladder that should be climbed again: its time is known no better
     /// than to `share` of it, and worse than the other end's. `times`: how many times slower
-    /// than the drive's own the time was in which it was measured.
+    /// than the drive's own the time was in which it was measured. `None` also where a repeat tells no
+    /// more, because free space was discarded beside what was deleted.
     pub fn unsure_end(&self, share: f64, times: f64) -> Option<&Point> {
+        if self.b_us_per_mib.why() == Some(BESIDE) {
+            return None;
+        }
         figure::unsure_end(&self.points, share, 1e3 / times)
     }
 

@@ -360,6 +360,9 @@ fn free_space_beside_gives_no_bound() {
         // 4.1 ms and 233 µs for each MiB.
         let most_us = fit.service_at_most_us(128 * MIB).unwrap();
         assert!(most_us >= 0.95 * 33_924.0, "{most_us} of {mapped}");
+        // More of the same would not tell what the drive had there.
+        let again = fit.unsure_end(0.05, 1.0);
+        assert!(mapped == 24 || again.is_none(), "{again:?}");
         match mapped {
             24 => assert!(fit.b_us_per_mib.value().is_some()),
             _ => assert!(

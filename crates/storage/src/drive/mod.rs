@@ -35,6 +35,8 @@ pub enum Transport {
     Usb,
     /// virtio, from a hypervisor.
     Virtio,
+    /// A disk of Xen's, from a hypervisor.
+    Xen,
     /// MMC and SD.
     Mmc,
     /// Compressed memory (zram).
@@ -143,7 +145,7 @@ impl Drive {
             text.as_ref()
                 .is_some_and(|text| text.to_ascii_uppercase().contains(word))
         };
-        self.transport == Transport::Virtio
+        matches!(self.transport, Transport::Virtio | Transport::Xen)
             || ["QEMU", "VBOX", "VMWARE", "MSFT", "VIRTUAL DISK"]
                 .iter()
                 .any(|word| says(&self.model, word) || says(&self.vendor, word))
@@ -264,6 +266,7 @@ fn transport(place: &str, name: &str) -> Transport {
         () if part("ata") => Transport::Ata,
         // A controller of virtio-scsi is SCSI below, and a hypervisor's all the same.
         () if part("virtio") => Transport::Virtio,
+        () if part("vbd-") => Transport::Xen,
         () if part("mmc") => Transport::Mmc,
         () if part("host") => Transport::Scsi,
         () => Transport::Other,

@@ -25,6 +25,7 @@ fn transports_by_the_way_to_the_device() {
             "pci/virtio0/host1/target1:0:0/1:0:0:0/block/sdc",
             Transport::Virtio,
         ),
+        ("vbd-51712/block/xvda", Transport::Xen),
         ("pci/host9/target9:0:0/9:0:0:0/block/sdd", Transport::Scsi),
         (
             "platform/mmc_host/mmc0/mmc0:0001/block/mmcblk0",

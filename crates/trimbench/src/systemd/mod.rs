@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use linux::files::directory_of;
 use record::units::names::{harmless, quoted, shown};
 
 use crate::console::Stream;
@@ -33,12 +34,21 @@ impl Units<'_> {
     /// Writes them, and prints what changes in those that are there.
     ///
     /// # Errors
-    /// If there are others of these names, or without `force` if root should not run the program,
-    /// or if units of trimbench would change.
+    /// If their directory does not exist, if they could not run the program, or if there are others
+    /// of these names. Without `force` also if root should not run the program, or if units of
+    /// trimbench would change.
     pub(crate) fn write(&self, force: bool) -> Result<(), Error> {
         let (kind, program, files) = (self.kind, self.program, self.files);
         let mut changes = String::new();
         for (path, text) in files {
+            require_directory(directory_of(path))?;
+            if is_hidden(program, text) {
+                return Err(usage(format!(
+                    "the {kind} would run {}, and has a /tmp of its own (PrivateTmp), where that \
+                     isn't; install trimbench (e.g. into /usr/local/bin) and run it from there",
+                    shown(program)
+                )));
+            }
             changes += &change(path, self.mark, text)?;
         }
         if !force {
@@ -76,6 +86,25 @@ impl Units<'_> {
             ));
         }
     }
+}
+
+/// Refuses a directory for units that is not there.
+fn require_directory(directory: &Path) -> Result<(), Error> {
+    match directory.is_dir() {
+        true => Ok(()),
+        false => Err(usage(format!(
+            "{}: no such directory for units; make it with: mkdir -p {}, or give another --set \
+             unit-dir=DIR",
+            shown(directory),
+            quoted(directory)
+        ))),
+    }
+}
+
+/// Whether a unit can't see a program, because it has a `/tmp` and a `/var/tmp` of its own.
+fn is_hidden(program: &Path, unit: &str) -> bool {
+    let below = |directory: &&str| program.starts_with(directory);
+    unit.lines().any(|line| line == "PrivateTmp=yes") && ["/tmp", "/var/tmp"].iter().any(below)
 }
 
 /// The lines that differ, `-` before the old and `+` before the new; nothing if none do.
@@ -172,5 +201,41 @@ mod tests {
         assert_eq!(in_unit("/with space"), "\"/with space\"");
         assert_eq!(in_unit("a\"b$\\"), "\"a\\\"b$$\\\\\"");
         assert_eq!(in_unit(""), "\"\"");
+    }
+    /// Units of one text, in a directory.
+    fn refused(program: &str, directory: &Path, text: &str) -> String {
+        let files = [(directory.join("one.service"), text.to_owned())];
+        let units = Units {
+            kind: "service",
+            mark: "# mine",
+            program: Path::new(program),
+            files: &files,
+        };
+        units.write(true).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_unit_with_a_tmp_of_its_own_runs_no_program_of_tmp() {
+        let units = tempfile::tempdir().unwrap();
+        let text = "# mine\n[Service]\nPrivateTmp=yes\n";
+        let why = refused("/var/tmp/build/trimbench", units.path(), text);
+        assert!(
+            why.contains("/var/tmp/build/trimbench, and has a /tmp"),
+            "{why}"
+        );
+        assert_eq!(fs::read_dir(units.path()).unwrap().count(), 0);
+        assert!(!is_hidden(Path::new("/tmpfs/trimbench"), text));
+        assert!(!is_hidden(Path::new("/tmp/trimbench"), "[Service]\n"));
+    }
+
+    #[test]
+    fn a_directory_for_units_that_is_missing_is_named_with_the_way_to_make_it() {
+        let missing = tempfile::tempdir().unwrap().path().join("a b");
+        let why = refused("/usr/bin/trimbench", &missing, "# mine\n");
+        assert!(
+            why.contains("no such directory") && why.contains("mkdir -p '/"),
+            "{why}"
+        );
+        assert!(!why.contains("free space"), "{why}");
     }
 }

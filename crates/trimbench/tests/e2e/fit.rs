@@ -190,7 +190,11 @@ fn a_ladder_finds_what_a_slow_drive_costs() {
         run(lab.in_here(command))
     };
     let done = climb(&["--dry-run"]);
-    assert!(done.succeeds().stdout.contains("3 runs"), "{}", done.text());
+    let intended = &done.succeeds().stdout;
+    assert!(
+        intended.contains("3 runs") && intended.contains("ext4 discards the free space beside"),
+        "{intended}"
+    );
     assert!(!card.exists());
 
     let done = climb(&["--output", card.to_str().unwrap()]);

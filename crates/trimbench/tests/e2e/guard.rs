@@ -290,18 +290,18 @@ fn guard_and_fstrim_run_with_the_capabilities_of_their_units_alone() {
 
 #[test]
 fn install_writes_a_hardened_service_once() {
+    let Some(fs) = place(Fs::Ext4, "nodiscard") else {
+        return;
+    };
     let outer = tempfile::tempdir_in("/dev/shm").unwrap();
-    let at = outer.path().to_string_lossy().into_owned();
+    let at = format!("unit-dir={}", outer.path().display());
     let install = |more: &[&str]| {
-        let mut command = crate::common::run::trimbench();
-        command
-            .current_dir("/dev/shm")
-            .args(["guard", ".", "--install", "--set"])
-            .arg(format!("unit-dir={at}"));
-        command.args(more);
-        run(command)
+        let all = [&[".", "--install", "--set", &at], more].concat();
+        fs.guarded(&all)
     };
     install(&[]).fails_with(2, &["replace=true"]);
+    install(&["--set=replace=true", "/proc/sys"]).fails_with(2, &["can't be guarded"]);
+    assert_eq!(fs::read_dir(outer.path()).unwrap().count(), 0);
     install(&[
         "--set=replace=true",
         "--slowdown",
@@ -313,15 +313,19 @@ fn install_writes_a_hardened_service_once() {
     .succeeds();
     let unit = outer.path().join("trimbench-guard.service");
     let text = fs::read_to_string(&unit).unwrap();
+    let mount = fs.path().canonicalize().unwrap();
+    let mount = mount.display();
     for line in [
-        "Description=Trim what is freed on /dev/shm without stalling other I/O\n",
-        " guard --set=max-age=1h --set=most=20%% --set=between=01:00-02:00 --slowdown=5%% --remount \
-         /dev/shm\n",
-        "ReadWritePaths=/dev/shm\n",
-        "RequiresMountsFor=/dev/shm\n",
-        "CapabilityBoundingSet=CAP_SYS_ADMIN CAP_DAC_OVERRIDE\n",
+        format!("Description=Trim what is freed on {mount} without stalling other I/O\n"),
+        format!(
+            " guard --set=max-age=1h --set=most=20%% --set=between=01:00-02:00 --slowdown=5%% \
+             --remount {mount}\n"
+        ),
+        format!("ReadWritePaths={mount}\n"),
+        format!("RequiresMountsFor={mount}\n"),
+        "CapabilityBoundingSet=CAP_SYS_ADMIN CAP_DAC_OVERRIDE\n".to_owned(),
     ] {
-        assert!(text.contains(line), "{line}: {text}");
+        assert!(text.contains(&line), "{line}: {text}");
     }
     assert!(!text.contains("%f"), "{text}");
     install(&["--slowdown", "9%"]).fails_with(2, &["replace=true"]);

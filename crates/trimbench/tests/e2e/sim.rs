@@ -87,6 +87,39 @@ fn a_run_writes_a_record_that_report_shows_and_its_figures() {
     );
 }
 
+#[test]
+fn a_run_that_ends_at_its_limit_prints_so_and_the_barrier_that_report_prints() {
+    let _turn = beside();
+    let dir = TempDir::new().unwrap();
+    let record = dir.path().join("r.jsonl");
+    let path = record.to_str().unwrap();
+    let mut arguments = vec!["run", "--profile", "vertex-2", "--policy", "ext4-online"];
+    arguments.extend(["--set", "size=16G", "--set", "volume=64G"]);
+    arguments.extend(["--set", "limit=3s", "--output", path]);
+    let shown = sim(&arguments).succeeds().stdout.clone();
+    assert!(shown.contains("not within 3.0 s"), "{shown}");
+    assert!(shown.contains("give a larger `limit`"), "{shown}");
+    let line = |text: &str, label: &str| {
+        let mut lines = text.lines().map(str::trim);
+        lines
+            .find(|line| line.starts_with(label))
+            .map(str::to_owned)
+    };
+    assert_eq!(
+        line(&shown, "freed, MB/s")
+            .unwrap()
+            .split_whitespace()
+            .last(),
+        Some("–")
+    );
+    let mut command = trimbench();
+    command.arg("report").arg(&record);
+    let report = run(command).succeeds().stdout.clone();
+    let barrier = line(&report, "barrier");
+    assert!(barrier.is_some(), "{report}");
+    assert_eq!(line(&shown, "barrier"), barrier);
+}
+
 /// The first actor's rate before the deletion.
 fn reads_per_s(record: &Path) -> f64 {
     let mut command = trimbench();

@@ -149,7 +149,7 @@ if pid == 0:
     time.sleep(0.2)
     os.execv(sys.argv[1], sys.argv[1:])
 fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-steps = [("WHO IS BLOCKED", "?"), ("any key closes", "x"), ("q quit", "/zz"), ("filter: zz_", "\r"), ("filter: zz   Esc", "q")]
+steps = [("WHO WAITS", "?"), ("any key closes", "x"), ("q quit", "/zz"), ("filter: zz_", "\r"), ("filter: zz   Esc", "q")]
 rows = [[" "] * 80 for _ in range(24)]
 row = column = 0
 seen, rest, until = "", "", time.time() + 60

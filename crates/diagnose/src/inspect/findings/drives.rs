@@ -54,6 +54,11 @@ fn host_step(drive: &Drive) -> String {
             "on the host, with a VDI: VBoxManage storageattach VM … --nonrotational on --discard on"
                 .to_owned()
         }
+        () if drive.transport == Transport::Xen => {
+            "on the Xen host: a disk without no-discard (xl.cfg), on a device that takes discards \
+             or in a sparse file"
+                .to_owned()
+        }
         () if says("MSFT") => {
             "on the Hyper-V host: a dynamically expanding VHDX at a SCSI controller".to_owned()
         }

@@ -3,8 +3,8 @@
 use record::DiscardSetting;
 use record::units::names::shown;
 use storage::FileSystem;
-use storage::drive::Drive;
-use storage::stack::{Mounted, Stack};
+use storage::drive::{Drive, Transport};
+use storage::stack::{LayerKind, Mounted, Stack};
 
 use super::super::Inspection;
 use super::super::policy::Trimmer;
@@ -26,7 +26,25 @@ pub(super) fn of(facts: &Inspection, stack: &Stack) -> Vec<Finding> {
     ]
     .into_iter()
     .flatten()
+    .map(|one| one.with("untrimmed", untrimmed_cost(facts, stack)))
     .collect()
+}
+
+/// The cost of never trimming.
+fn untrimmed_cost(facts: &Inspection, stack: &Stack) -> &'static str {
+    let drives = || stack.drives().filter_map(|layer| facts.drive(&layer.name));
+    // Flash says that it does not rotate, and a LUN often says nothing.
+    let is_lun = |one: &Drive| {
+        one.transport == Transport::Scsi && one.rotational == Some(true) && !one.turns()
+    };
+    let mut layers = stack.layers.iter();
+    match () {
+        () if drives().any(Drive::is_virtual) => super::HOST_KEEPS,
+        () if layers.any(|one| one.kind == LayerKind::Multipath) || drives().any(is_lun) => {
+            "the array keeps every block that was ever written, so that a thin volume only grows"
+        }
+        () => "the drive keeps copying data that was deleted: writes get slower and wear it sooner",
+    }
 }
 
 fn options(fs: &Mounted) -> String {
@@ -43,11 +61,14 @@ fn untrimmed(facts: &Inspection, stack: &Stack, fs: &Mounted) -> Option<Finding>
         return None;
     }
     let at = &fs.mount_point;
-    let mut running = policy.trimmers.iter().filter(|one| one.inactive.is_none());
+    let runs = |one: &&Trimmer| one.inactive.is_none() && !one.is_for_pools();
+    let mut running = policy.trimmers.iter().filter(runs);
+    let is_risky = |one: &Stack| super::is_risky(facts, one);
     let left_out = policy.fstab_notrim.contains(at) || fs.options.iter().any(|one| one == NOT_THIS);
     let found = match running.next() {
         _ if left_out => Finding::new("timer-misses-mount.left-out", at)
             .evidence("/etc/fstab", format!("{at} {NOT_THIS}")),
+        None if facts.stacks.iter().any(is_risky) => Finding::new("nothing-trims.alone", at),
         None => Finding::new("nothing-trims", at),
         Some(first) => Finding::new("timer-misses-mount", at)
             .with("timer", &first.name)
@@ -78,7 +99,6 @@ fn inert(facts: &Inspection, stack: &Stack, fs: &Mounted) -> Option<Finding> {
         let takes_none =
             |drive: &Drive| drive.limits.max_hw_bytes == 0 && !drives::is_mendable(drive);
         let case = match facts.drive(stop) {
-            Some(drive) if drive.is_virtual() => "option-inert.host",
             Some(drive) if takes_none(drive) => "option-inert.none",
             _ => "option-inert",
         };

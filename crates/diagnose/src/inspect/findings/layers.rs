@@ -1,6 +1,7 @@
 //! Findings about the layers of a stack.
 
 use record::units::bytes;
+use storage::Fault;
 use storage::stack::{Effect, Layer, LayerKind, PARITY_PARAMETER, Stack};
 
 use super::super::Inspection;
@@ -54,61 +55,11 @@ fn parity(stack: &Stack, layer: &Layer) -> Option<Finding> {
     })
 }
 
-/// A fault of md in some kernels.
-struct Fault {
-    levels: &'static [&'static str],
-    has: fn(&str, (u32, u32)) -> bool,
-    what: &'static str,
-    source: &'static str,
-}
-
-/// Faults of md's discards that lost data or crashed the machine.
-const FAULTS: [Fault; 3] = [
-    Fault {
-        levels: &["raid10"],
-        has: |_, version| ((6, 8)..(6, 15)).contains(&version),
-        what: "fstrim and discards can crash Linux 6.8 to 6.14",
-        source: "https://bugs.launchpad.net/bugs/2117395",
-    },
-    Fault {
-        levels: &["raid10"],
-        has: |release, _| is_of_2020(release),
-        what: "fstrim and discards destroy data with the patches of December 2020 (Linux 5.10-rc, \
-               Ubuntu 4.15.0-126, 5.4.0-56 and 5.8.0-31 and the builds after them)",
-        source: "https://bugs.launchpad.net/bugs/1907262",
-    },
-    Fault {
-        levels: &["raid0", "raid10", "linear"],
-        has: |_, version| ((3, 7)..(4, 2)).contains(&version),
-        what: "fstrim and discards can destroy data on SATA and SCSI drives up to Linux 4.1",
-        source: "https://www.algolia.com/blog/engineering/when-solid-state-drives-are-not-that-solid",
-    },
-];
-
-/// Whether a release has the patches of December 2020.
-fn is_of_2020(release: &str) -> bool {
-    let builds = [
-        ("4.15.0-", 126..128),
-        ("5.4.0-", 56..58),
-        ("5.8.0-", 31..33),
-    ];
-    let of_ubuntu = builds.into_iter().any(|(version, builds)| {
-        let rest = release.strip_prefix(version);
-        let build = rest.and_then(|rest| rest.split('-').next()?.parse::<u32>().ok());
-        build.is_some_and(|build| builds.contains(&build))
-    });
-    of_ubuntu || release.starts_with("5.10.0-rc")
-}
-
 fn md_fault(facts: &Inspection, layer: &Layer) -> Option<Finding> {
     let LayerKind::Md(level) = &layer.kind else {
         return None;
     };
-    let version = linux::host::version_of(&facts.kernel);
-    let has = |fault: &&Fault| {
-        fault.levels.contains(&level.as_str()) && (fault.has)(&facts.kernel, version)
-    };
-    let fault = FAULTS.iter().find(has).filter(|_| layer.takes())?;
+    let fault = Fault::of(level, &facts.kernel).filter(|_| layer.takes())?;
     Some(
         Finding::new("md-discard-fault", &layer.name)
             .with("level", level)

@@ -16,7 +16,8 @@ use std::sync::LazyLock;
 use record::units::names::shown;
 use serde::Serialize;
 use ssd::Card;
-use storage::stack::{Layer, LayerKind};
+use storage::Fault;
+use storage::stack::{Layer, LayerKind, Stack};
 use toml::Spanned;
 use toml::de::DeTable;
 
@@ -92,7 +93,6 @@ impl Finding {
             remedy: Some(owned("remedy")).filter(|remedy| !remedy.is_empty()),
         };
         finding
-            .with("untrimmed", UNTRIMMED)
             .with("host-keeps", HOST_KEEPS)
             .with("subject", shown(subject))
     }
@@ -121,10 +121,6 @@ impl Finding {
         self
     }
 }
-
-/// The cost of never trimming.
-const UNTRIMMED: &str = "the drive keeps copying data that was deleted: writes get slower and wear \
-                         it sooner";
 
 /// The cost where a host does not learn which blocks its guest has freed.
 const HOST_KEEPS: &str = "the host's storage keeps every block that was ever written";
@@ -198,6 +194,7 @@ pub(super) fn find(facts: &Inspection, card: Option<&Card>) -> Vec<Finding> {
             .as_ref()
             .and_then(|proof| proven::of(facts, proof)),
     );
+    found.retain(|one| !does_harm(facts, one));
     // A layer that several stacks share is reported once.
     let mut once: Vec<Finding> = Vec::new();
     for finding in found {
@@ -211,6 +208,36 @@ pub(super) fn find(facts: &Inspection, card: Option<&Card>) -> Vec<Finding> {
     let mut once = paths_once(facts, once);
     once.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     once
+}
+
+/// Findings whose remedy sends no discards.
+const WITHOUT_DISCARDS: [&str; 5] = [
+    "btrfs-quotas",
+    "claims-but-ignores",
+    "firmware-wedges",
+    "md-discard-fault",
+    "trims-too-much",
+];
+
+/// Whether discards do harm on an array of this stack.
+fn is_risky(facts: &Inspection, stack: &Stack) -> bool {
+    let mut layers = stack.layers.iter();
+    layers.any(|layer| match &layer.kind {
+        LayerKind::Md(level) => Fault::of(level, &facts.kernel).is_some(),
+        _ => false,
+    })
+}
+
+/// Whether the remedy of a finding would send discards where they do harm.
+fn does_harm(facts: &Inspection, finding: &Finding) -> bool {
+    let about = |stack: &Stack| {
+        finding.id == "timer-herd"
+            || stack.subject() == finding.subject
+            || stack.layer(&finding.subject).is_some()
+    };
+    let sends = finding.remedy.is_some() && !WITHOUT_DISCARDS.contains(&finding.id);
+    let mut stacks = facts.stacks.iter();
+    sends && stacks.any(|stack| is_risky(facts, stack) && about(stack))
 }
 
 /// Merges the equal findings of one LUN's paths.

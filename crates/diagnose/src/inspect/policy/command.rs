@@ -26,6 +26,9 @@ pub(super) struct Command {
     unknown: bool,
 }
 
+/// The name of ZFS's own.
+pub(super) const ZPOOL: &str = "zpool trim";
+
 /// Scripts are short.
 const SCRIPT_BYTES: u64 = 64 << 10;
 
@@ -94,29 +97,36 @@ impl Command {
         })
     }
 
-    /// Its name.
-    pub(super) fn name(&self) -> &'static str {
+    /// Its name; of ZFS's own with the pools that it names.
+    pub(super) fn name(&self) -> String {
         match self.program {
-            Program::Fstrim => "fstrim",
-            Program::Ours => "trimbench fstrim",
-            Program::Zpool => "zpool trim",
+            Program::Fstrim => "fstrim".to_owned(),
+            Program::Ours => "trimbench fstrim".to_owned(),
+            Program::Zpool => {
+                let words = [ZPOOL].into_iter().chain(self.named());
+                words.collect::<Vec<_>>().join(" ")
+            }
         }
+    }
+
+    /// Its arguments but for options and the words that end a shell's block.
+    fn named(&self) -> impl Iterator<Item = &str> {
+        let words = self.arguments.iter().map(String::as_str);
+        words.filter(|one| !one.starts_with('-') && !["done", "fi", "}"].contains(one))
     }
 
     /// The pools of ZFS that it trims: those with a mount, and those that it names.
     fn pools(&self, mounts: &[Mount]) -> Vec<String> {
-        let named = self.arguments.iter().filter(|one| !one.starts_with('-'));
-        let named: Vec<&String> = named.collect();
-        let pool = |mount: &Mount| {
+        let named: Vec<&str> = self.named().collect();
+        let is_named = |mount: &Mount| {
             mount
                 .source
                 .split('/')
                 .next()
-                .unwrap_or_default()
-                .to_owned()
+                .is_some_and(|pool| named.contains(&pool))
         };
         let zfs = mounts.iter().filter(|mount| mount.fs == "zfs");
-        let own = zfs.filter(|mount| named.is_empty() || named.contains(&&pool(mount)));
+        let own = zfs.filter(|mount| named.is_empty() || is_named(mount));
         own.map(|mount| mount.mount_point.to_string_lossy().into_owned())
             .collect()
     }

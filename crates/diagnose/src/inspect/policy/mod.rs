@@ -73,14 +73,21 @@ pub struct Trimmer {
 }
 
 impl Trimmer {
+    /// Whether it trims pools of ZFS and no other mounts.
+    pub fn is_for_pools(&self) -> bool {
+        self.program.starts_with(command::ZPOOL)
+    }
+
     /// A trimmer that runs these commands; the rest is to be filled in.
     fn of(sys: &SysRoot, mounts: &[Mount], commands: &[Command]) -> Trimmer {
         let covers: Vec<_> = commands.iter().map(|one| one.covers(sys, mounts)).collect();
+        let mut of_mounts = commands.iter().filter(|one| one.program != Program::Zpool);
+        let shown = of_mounts.next().or(commands.first());
         Trimmer {
             name: String::new(),
             file: String::new(),
             inactive: None,
-            program: commands.first().map_or("", Command::name).to_owned(),
+            program: shown.map(Command::name).unwrap_or_default(),
             paced: commands
                 .iter()
                 .all(|command| command.program == Program::Ours),

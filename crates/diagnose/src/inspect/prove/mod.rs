@@ -19,6 +19,7 @@ use linux::space::{Space, SpaceError};
 use linux::trim::{Range, fitrim, placed_chunks};
 use record::DiscardSetting;
 use record::units::names::shown;
+use rustix::process::geteuid;
 use serde::Serialize;
 use storage::stack::Stack;
 use storage::{Description, FileSystem, TargetError};
@@ -97,6 +98,8 @@ pub enum ProveError {
     Owner(#[from] OwnerError),
     #[error(transparent)]
     File(#[from] FileError),
+    #[error("{0}; a proof would send some, so nothing was proven")]
+    Harm(storage::Warning),
     #[error("the probe failed: {0}; nothing was proven")]
     Io(#[from] io::Error),
     #[error("interrupted; the probe is removed")]
@@ -122,6 +125,9 @@ pub fn prove(
         return Err(ProveError::NoDirectory(path.to_owned()));
     }
     let found = storage::describe(path)?;
+    if let Some((fault, _)) = found.fault() {
+        return Err(ProveError::Harm(fault.clone()));
+    }
     let tables = linux::dm::tables(&sys).unwrap_or_default();
     let stack = Stack::of(&sys, &found, &tables);
     let (Some(mount), false) = (found.mount.clone(), stack.layers.is_empty()) else {
@@ -170,7 +176,7 @@ pub fn prove(
     let (raw, raw_missing) = match before {
         Ok(device) => match probe.raw(&device, &*place.address) {
             Ok(raw) => (Some(raw), None),
-            Err(error) => (None, Some(error.to_string())),
+            Err(error) => (None, Some(unread(&device, &error, true))),
         },
         Err(why) => (None, Some(why)),
     };
@@ -251,21 +257,32 @@ fn readable(probe: &Probe, place: &Place) -> Result<PathBuf, String> {
     match probe.raw(&device, &*place.address) {
         Ok(raw) if raw.zero_bytes + raw.other_bytes == 0 => Ok(device),
         Ok(_) => Err("the probe was not found where the file system says it lies".to_owned()),
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            Err(match rustix::process::geteuid().is_root() {
-                true => format!(
-                    "root may not open {} here: a container's or a unit's device rules forbid it; \
-                     prove it on the host",
-                    record::units::names::shown(&device)
-                ),
-                false => format!(
-                    "opening {} needs root",
-                    record::units::names::shown(&device)
-                ),
-            })
-        }
-        Err(error) => Err(error.to_string()),
+        Err(error) => Err(unread(&device, &error, geteuid().is_root())),
     }
+}
+
+/// Why the blocks of a device were not read, with the next step.
+fn unread(device: &Path, error: &io::Error, is_root: bool) -> String {
+    let device = shown(device);
+    match error.kind() {
+        io::ErrorKind::PermissionDenied if is_root => format!(
+            "root may not open {device} here: a container's or a unit's device rules forbid it; \
+             prove it on the host"
+        ),
+        io::ErrorKind::PermissionDenied => format!("opening {device} needs root"),
+        io::ErrorKind::NotFound => format!("there is no {device} here; prove it on the host"),
+        _ => format!("{device}: {error}"),
+    }
+}
+
+/// Why the probe was not trimmed, with the next step.
+fn untrimmable(error: &io::Error, is_root: bool) -> String {
+    let step = match (error.kind(), is_root) {
+        (io::ErrorKind::PermissionDenied, false) => "; run as root",
+        (io::ErrorKind::PermissionDenied, true) => "; root lacks CAP_SYS_ADMIN: use the host",
+        _ => "",
+    };
+    format!("cannot trim it (FITRIM): {error}{step}")
 }
 
 /// Trims what the probe took.
@@ -280,7 +297,7 @@ fn trim(path: &Path, probe: &Probe) -> Result<(), ProveError> {
         if let Err(error) = fitrim(&directory, range) {
             // Where nothing can be trimmed, nothing will be counted.
             if !linux::trim::is_unsupported(&error) {
-                let why = format!("cannot trim it (FITRIM): {error}; run as root");
+                let why = untrimmable(&error, geteuid().is_root());
                 return Err(ProveError::Io(io::Error::new(error.kind(), why)));
             }
         }

@@ -23,6 +23,28 @@ fn raw(unchanged: u64, zero: u64, other: u64) -> Raw {
 }
 
 #[test]
+fn errors_name_the_device_and_a_step_that_helps() {
+    let sdq = |kind: io::ErrorKind, is_root| unread(Path::new("/dev/sdq"), &kind.into(), is_root);
+    let absent = sdq(io::ErrorKind::NotFound, true);
+    assert!(absent.starts_with("there is no /dev/sdq here;"), "{absent}");
+    let other = unread(
+        Path::new("/dev/sdq"),
+        &io::Error::from_raw_os_error(5),
+        true,
+    );
+    assert!(other.starts_with("/dev/sdq: "), "{other}");
+    assert!(sdq(io::ErrorKind::PermissionDenied, false).contains("needs root"));
+    let denied = io::Error::from(io::ErrorKind::PermissionDenied);
+    assert!(untrimmable(&denied, false).ends_with("; run as root"));
+    for text in [
+        untrimmable(&denied, true),
+        untrimmable(&io::Error::from_raw_os_error(5), false),
+    ] {
+        assert!(!text.contains("run as root"), "{text}");
+    }
+}
+
+#[test]
 fn one_drive() {
     let all = [
         layer("sda1", &["sda"], true, Some(1.0)),

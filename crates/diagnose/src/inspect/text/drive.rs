@@ -205,6 +205,7 @@ pub(super) fn transport(transport: Transport) -> &'static str {
         Transport::Scsi => "SCSI",
         Transport::Usb => "USB",
         Transport::Virtio => "virtio",
+        Transport::Xen => "Xen",
         Transport::Mmc => "MMC",
         Transport::Memory => "memory",
         Transport::Loop => "loop device",

@@ -57,7 +57,7 @@ reads                                             ██████████
 writes                                            ██████████▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃
 WHO SENDS DISCARDS     device    each s  bytes/s    mean in drive  why
 rm (14923)             loop8         23  5.8 MiB 42.5 ms     98 %  ext4 commit
-WHO IS BLOCKED           for  by TRIM  call        by what         where
+WHO WAITS                for  by TRIM  call        by what         where
 dd (14925)            0.97 s   0.95 s  write       behind discards /mnt/lab";
     let shown: Vec<&str> = text.lines().take(15).collect();
     assert_eq!(shown.join("\n"), expected, "\n{text}");
@@ -113,7 +113,7 @@ fn many_devices_and_processes_leave_room_for_each_other() {
     let rows = drawn(&view, 80, 24, LOOK);
     let text = rows.join("\n");
     assert!(
-        text.contains("WHO IS BLOCKED") && text.contains("more processes"),
+        text.contains("WHO WAITS") && text.contains("more processes"),
         "{text}"
     );
     assert!(text.contains("WHO SENDS DISCARDS"), "{text}");

@@ -308,6 +308,30 @@ fn a_wait_at_an_unknown_place_blames_none_of_several_drives() {
 }
 
 #[test]
+fn a_wait_at_an_unknown_place_is_not_behind_discards_of_a_drive_that_is_not_watched() {
+    let mut seen = somewhere(true);
+    seen.trace.discards.remove(&DISK);
+    let other = seen.devices.remove(&OTHER).unwrap();
+    let discards_s = |seen: &Observation| waits(seen, &Subject::All)[0].discards_s;
+    assert_eq!(discards_s(&seen), 0.0);
+    seen.devices.insert(OTHER, other);
+    assert!(discards_s(&seen) > 5.0);
+}
+
+#[test]
+fn a_look_that_stands_for_an_earlier_time_is_not_behind_discards_that_ended_then() {
+    let mut seen = observation(Place::Io, &["io_schedule"], Some(DISK));
+    discard(&mut seen, 40, 1);
+    // The discards end with second 8.
+    (seen.from_s, seen.to_s) = (108.0, 109.0);
+    seen.sampled.samples.truncate(1);
+    let look = &mut seen.sampled.samples[0];
+    (look.at_s, look.stands_for_s) = (108.2, 1.0);
+    let victim = &waits(&seen, &Subject::All)[0];
+    assert_eq!((victim.blocked_s, victim.discards_s), (1.0, 0.0));
+}
+
+#[test]
 fn a_wait_at_a_known_place_does_not_blame_senders_elsewhere() {
     let mut seen = observation(Place::Journal, &["jbd2_log_wait_commit"], Some(DISK));
     discard(&mut seen, 40, 1);

@@ -168,6 +168,22 @@ impl Spent {
 const MOST: usize = 64;
 
 impl Sampler {
+    /// Looks from now on at those of these threads that are alone in a process that no list has yet.
+    pub fn notice(&mut self, threads: &[u32], now_s: f64) {
+        for &tid in threads {
+            let own = Thread { pid: tid, tid };
+            let is_known =
+                self.kernel.contains(&own) || self.known.keys().any(|one| one.tid == tid);
+            if is_known || tasks::name_of_process(tid).is_some() {
+                continue;
+            }
+            self.add_thread(own, now_s);
+            if self.known.contains_key(&own) {
+                self.order.push(own);
+            }
+        }
+    }
+
     /// Looks at these threads and at no others, whatever the subject is. Of many, each turn looks
     /// at some. One that waits for its queue and is `idle` sleeps. Returns those that have ended.
     pub fn look_at(
@@ -232,6 +248,31 @@ mod tests {
 
     use super::*;
     use crate::why::Subject;
+
+    #[test]
+    fn a_process_that_is_noticed_has_looks_before_the_next_list() {
+        let mut sampler = Sampler::new(SysRoot::host(), Subject::All, Disks::default()).light();
+        sampler.turn(0.0, Duration::from_secs(1));
+        // The next list is ten minutes away.
+        sampler.listing.set_duration(Duration::from_secs(1));
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .unwrap();
+        let pid = child.id();
+        let mut is_seen = |noticed: &[u32], now_s| {
+            sampler.notice(noticed, now_s);
+            sampler.turn(now_s, Duration::from_secs(1));
+            let mut all = sampler.found.threads.iter();
+            all.any(|one| one.thread.pid == pid)
+        };
+        let unnoticed = is_seen(&[], 0.1);
+        let noticed = is_seen(&[pid, pid], 0.2);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!unnoticed && noticed);
+        assert_eq!(sampler.order.iter().filter(|one| one.pid == pid).count(), 1);
+    }
 
     #[test]
     fn threads_of_this_process_are_looked_at_until_they_end() {

@@ -93,6 +93,26 @@ fn drained_pieces_add_up_to_the_whole() {
 }
 
 #[test]
+fn a_pause_is_a_time_without_a_discard_in_flight() {
+    let disks = Disks::of([(LOOP0, "loop0")]);
+    let mut trace = Trace::default();
+    let mut discard = |from: &str, to: &str| {
+        for (at, event) in [
+            (from, "block_bio_queue: 7,0 DS 8 + 8 [x]"),
+            (from, "block_rq_issue: 7,0 DS 4096 () 8 + 8 be,0,4 [x]"),
+            (to, "block_rq_complete: 7,0 DS () 8 + 8 be,0,4 [0]"),
+        ] {
+            trace.add_line(&format!("x-9 [000] ..... {at}: {event}"), &disks);
+        }
+        trace.drain(20.0).paused_s.get(&LOOP0).copied()
+    };
+    assert_eq!(discard("10.0", "11.0"), None);
+    // One follows at once.
+    assert_eq!(discard("11.1", "11.5"), None);
+    assert_eq!(discard("13.0", "13.1"), Some(11.5));
+}
+
+#[test]
 fn a_threads_own_discards_last_from_the_queue_to_their_end() {
     let disks = Disks::of([(LOOP0, "loop0")]);
     let mut trace = Trace::by_thread();

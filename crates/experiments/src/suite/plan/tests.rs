@@ -1,6 +1,14 @@
 use super::*;
 use proptest::prelude::*;
 
+fn lab(size_bytes: u64, slower: f64) -> Drive {
+    Drive::Lab {
+        profile: "ideal".to_owned(),
+        size_bytes,
+        slower,
+    }
+}
+
 fn asked(cells: &[&str]) -> Asked {
     Asked {
         cells: cells.iter().filter_map(|name| Cell::named(name)).collect(),
@@ -58,7 +66,8 @@ fn quick_files_are_as_large_as_the_drive_is_fast() {
             ..asked(&["ext4/discard/discard"])
         };
         let plan = Plan::new(&request, device_bytes).unwrap();
-        (plan.cell_bytes(), plan.too_fast(discards_per_s))
+        let drive = lab(device_bytes, 1.0);
+        (plan.cell_bytes(), plan.too_fast(&drive, discards_per_s))
     };
     assert_eq!(plan(Some(200e6), 32 * GIB), (512 * MIB, None));
     assert_eq!(plan(Some(5e9), 32 * GIB), (4 * GIB, None));
@@ -67,11 +76,38 @@ fn quick_files_are_as_large_as_the_drive_is_fast() {
     let why = why.unwrap();
     assert_eq!(bytes, 512 * MIB);
     assert!(
-        why.contains("in 0.11 s") && why.contains("--size 2.3 GiB"),
+        why.contains("in 0.11 s") && why.ends_with("give --set size=3G, or --set lab-slower=5"),
         "{why}"
     );
     let why = plan(None, 16 * GIB).1.unwrap();
     assert!(why.contains("a drive that discards 512 MiB"), "{why}");
+    assert!(why.contains("(--set size=1024M)"), "{why}");
+}
+
+#[test]
+fn a_hint_is_what_the_drive_can_have() {
+    let request = Asked {
+        quick: true,
+        ..asked(&["ext4/discard/discard"])
+    };
+    let plan = Plan::new(&request, 8 * GIB).unwrap();
+    let why = |drive: Drive, rate: f64| plan.too_fast(&drive, Some(rate)).unwrap();
+    // 23 GiB don't fit into 8 GiB, and it is twice as slow as its profile already.
+    let slower = why(lab(8 * GIB, 2.0), 50e9);
+    assert!(slower.ends_with(": give --set lab-slower=94"), "{slower}");
+    let neither = why(lab(8 * GIB, 500.0), 50e9);
+    assert!(neither.contains("files of 24.0 GiB"), "{neither}");
+    assert!(!neither.contains("--"), "{neither}");
+    let never = why(lab(8 * GIB, 1.0), f64::INFINITY);
+    assert!(never.ends_with("take no time"), "{never}");
+    let file = |gib: u64| Drive::File {
+        directory: "/".to_owned(),
+        size_bytes: gib * GIB,
+    };
+    let more = why(file(64), 50e9);
+    assert!(more.ends_with(": give --set size=24G"), "{more}");
+    let larger = why(file(20), 50e9);
+    assert!(larger.ends_with("a larger drive"), "{larger}");
 }
 
 #[test]
@@ -83,8 +119,8 @@ fn only_runs_need_slow_discards() {
     };
     let plan = Plan::new(&request, 16 * GIB).unwrap();
     assert_eq!(
-        (plan.too_fast(Some(5e9)), plan.too_fast(None)),
-        (None, None)
+        [Some(5e9), None].map(|rate| plan.too_fast(&lab(16 * GIB, 1.0), rate)),
+        [None, None]
     );
 }
 

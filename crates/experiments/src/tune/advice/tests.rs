@@ -249,6 +249,18 @@ fn the_frontier_is_what_nothing_beats() {
     assert_eq!(frontier(&[]), [false; 0]);
 }
 
+#[test]
+fn what_is_advised_for_its_thin_loss_is_on_the_frontier() {
+    // The paced deletion loses as much in all, and next to nothing at a time.
+    let points = [
+        point(Policy::Online, 1024, [0.25, 0.2, 0.71, 8.0]),
+        point(Policy::Online, 8, [1.6, 1.1, 0.76, 7.0]),
+        point(Policy::PacedRm, 1024, [2.5, 0.2, 0.66, 9.0]),
+    ];
+    assert_eq!(advise(&points, &NOW).finding, Finding::PacedRm);
+    assert_eq!(frontier(&points), [true, false, true]);
+}
+
 fn any_point() -> impl Strategy<Value = Point> {
     let policy = prop::sample::select(Policy::ALL.to_vec());
     let limit = prop::sample::select(vec![1u64, 8, 32, 1024]);

@@ -138,8 +138,9 @@ fn change(path: &Path, to: impl Fn(Option<&str>) -> Option<String>) -> Result<bo
 fn not_written(path: &Path) -> impl Fn(io::Error) -> Error {
     move |error| {
         Error::Failed(format!(
-            "{}: could not be written: {error}; free space there or give another file",
-            shown(path)
+            "{}: could not be written: {error}; {}",
+            shown(path),
+            files::after_failed_write(&error)
         ))
     }
 }

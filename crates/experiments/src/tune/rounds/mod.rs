@@ -21,6 +21,8 @@ use crate::tune::frontier::Point;
 use crate::tune::settings::Settings;
 use crate::tune::trials::{Trial, Trials};
 
+mod notes;
+
 /// A smaller limit isn't tried where one takes so many times as long as the first.
 const TOO_LONG: f64 = 4.0;
 
@@ -86,10 +88,13 @@ pub struct Rounds<'a, W> {
     survey: &'a Survey,
     watch: W,
     stop: Arc<AtomicBool>,
+    time: Duration,
     deadline: Instant,
     runs: Vec<Run>,
     notes: Vec<String>,
     spare: usize,
+    /// Why there were no more runs, where they ended early.
+    ended: Option<String>,
 }
 
 impl<'a, W: Watch> Rounds<'a, W> {
@@ -107,10 +112,12 @@ impl<'a, W: Watch> Rounds<'a, W> {
             survey,
             watch,
             stop,
+            time,
             deadline: Instant::now() + time,
             runs: Vec::new(),
             notes: Vec::new(),
             spare: trials.all.len(),
+            ended: None,
         }
     }
 
@@ -141,7 +148,11 @@ impl<'a, W: Watch> Rounds<'a, W> {
         let mut repeated = false;
         loop {
             // Nothing is set for a run that won't be.
-            if self.is_over() || !self.has_room()? {
+            if self.is_over() {
+                return Ok(self.end_of_time());
+            }
+            if !self.has_room()? {
+                self.ended = Some("there was no more room".to_owned());
                 return Ok(false);
             }
             if let Err(error) = settings.set(trial) {
@@ -154,12 +165,14 @@ impl<'a, W: Watch> Rounds<'a, W> {
                 }
                 if !self.notes.contains(&note) {
                     self.note(note);
-                    return Ok(!settings.is_lost());
+                    let lost = settings.is_lost();
+                    self.ended = lost.then(|| "the settings could not be put back".to_owned());
+                    return Ok(!lost);
                 }
                 return Ok(true);
             }
             let Some(record) = self.run(trial)? else {
-                return Ok(false);
+                return Ok(self.end_of_time());
             };
             let verdict = judge(&record, &JudgeOptions::default());
             let Some(figures) = Figures::of(&record, &verdict) else {
@@ -189,6 +202,13 @@ impl<'a, W: Watch> Rounds<'a, W> {
     fn is_over(&self) -> bool {
         let left = self.deadline.saturating_duration_since(Instant::now());
         self.stop.load(Ordering::Relaxed) || left < BESIDE
+    }
+
+    /// The time is up: no more runs.
+    fn end_of_time(&mut self) -> bool {
+        let time = record::units::duration_exact(self.time);
+        self.ended = Some(format!("--for {time} was over; give more"));
+        false
     }
 
     /// Whether another run fits beside what is to stay free; notes where it doesn't.
@@ -270,8 +290,11 @@ impl<'a, W: Watch> Rounds<'a, W> {
             let figures: Vec<Figures> = of.map(|run| run.figures.clone()).collect();
             points.extend(Point::of(*trial, &figures));
         }
+        let ended = self.ended.take();
+        let missing = notes::missing(&self.trials.all, &self.runs, &self.notes, ended.as_deref());
+        self.notes.extend(missing);
         self.notes
-            .extend(of(&points, &self.runs, self.trials, interrupted));
+            .extend(notes::of(&points, &self.runs, self.trials, interrupted));
         Findings {
             points,
             runs: self.runs,
@@ -308,64 +331,6 @@ impl Timer {
         });
         Timer { stop, _run: run }
     }
-}
-
-// Sentences about how far the figures of all rounds can be trusted.
-
-/// A note tells of discards that exceed what was deleted by this factor.
-const MORE: f64 = 1.25;
-
-/// The notes of the runs and of the points they make.
-fn of(points: &[Point], runs: &[Run], trials: &Trials, interrupted: bool) -> Vec<String> {
-    let mut notes = Vec::new();
-    let all = runs.len();
-    let count = |of: fn(&&Run) -> bool| runs.iter().filter(of).count();
-    let left_out = count(|run| !run.counts);
-    if left_out > 0 {
-        notes.push(format!(
-            "{left_out} of {all} runs were disturbed and don't count"
-        ));
-    }
-    let though = count(|run| run.counts && run.disturbed.is_some());
-    if though > 0 {
-        notes.push(format!(
-            "{though} of {all} runs were disturbed and count all the same: try again when the \
-             machine is quiet"
-        ));
-    }
-    notes.extend(discarded_more(points, trials));
-    let whole = trials.repeats as usize;
-    if points.iter().any(|point| point.runs < whole) && !interrupted {
-        notes.push(format!(
-            "fewer than {whole} runs of some count, so their figures are less sure"
-        ));
-    }
-    if points.iter().all(|point| point.runs < 2) {
-        notes.push(
-            "with one run each, how far the figures scatter is a guess: give --set repeats=3"
-                .into(),
-        );
-    }
-    notes
-}
-
-fn discarded_more(points: &[Point], trials: &Trials) -> Option<String> {
-    let size = trials.setup.size_bytes;
-    let discarded = points.iter().map(|point| point.discard_bytes.median);
-    let most = discarded.max_by(f64::total_cmp)?;
-    let why = match trials.setup.discards_twice {
-        true => {
-            "btrfs discards block groups that became empty once more, and a trim takes them whole"
-        }
-        false => "a trim reaches what is free between the pieces of a file, too",
-    };
-    (most > MORE * size as f64).then(|| {
-        format!(
-            "where {} were deleted, {} were discarded: {why}, and that takes longer",
-            record::units::bytes(size),
-            record::units::bytes(most as u64)
-        )
-    })
 }
 
 #[cfg(test)]

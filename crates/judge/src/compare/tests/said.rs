@@ -86,6 +86,28 @@ fn the_sentence_says_what_became_of_it() {
 }
 
 #[test]
+fn two_records_of_one_run_are_noticed() {
+    let of = |id: &str, seed: u64| {
+        let mut record = MADE.seed(seed).record();
+        record.head.run = Some(record::Invocation {
+            id: id.to_owned(),
+            ..record::Invocation::default()
+        });
+        record
+    };
+    let noticed = |a: RunRecord, b: RunRecord| {
+        let comparison = compared(&[("old", &[a]), ("new", &[b])]);
+        comparison.notes[0].contains("records of the same run")
+    };
+    assert!(noticed(of("a", 1), of("a", 1)));
+    assert!(!noticed(of("a", 1), of("b", 1)), "begun at once elsewhere");
+    assert!(!noticed(of("a", 1), MADE.seed(2).record()));
+    // An older record has no id.
+    assert!(noticed(MADE.record(), MADE.record()));
+    assert!(!noticed(MADE.record(), MADE.seed(2).record()));
+}
+
+#[test]
 fn what_differs_in_the_set_up_is_named() {
     let mut other = slower().seed(2).record();
     other.head.devices[0].name = "sdb".into();

@@ -121,6 +121,16 @@ fn histograms_of_a_part_of_the_discards_stand_for_nothing() {
 }
 
 #[test]
+fn a_wait_that_nobody_measured_is_unknown() {
+    let mut it = stalled();
+    assert!((it.verdict().discard.await_us.unwrap() - 46e3).abs() < 1e3);
+    it.devices[0].wait_ms = 0.0;
+    let discard = it.verdict().discard;
+    assert_eq!(discard.await_us, None);
+    assert_eq!(discard.bytes, Some(8 * GIB));
+}
+
+#[test]
 fn without_discards_the_whole_deletion_is_compared() {
     let quiet = vec![level(0.0..25.0, BASE)];
     let build = Build::new(0.1, 25.0, reader(quiet), drive(vec![], 1e6, 1.0));

@@ -51,6 +51,57 @@ fn seen<'a>(verdict: &'a Verdict, name: &str) -> &'a Foreground {
     of_name.next().unwrap()
 }
 
+/// A reader that begins with the deletion, as one of a deleter's own does.
+#[test]
+fn an_actor_that_began_with_the_deletion_leaves_the_others_their_finding() {
+    let late = |per_s| {
+        let mut late = actor("late", "read", 0.0, &[]);
+        late.rate = vec![level(5.0..12.0, per_s)];
+        late
+    };
+    for per_s in [2.0, 500.0] {
+        let verdict = beside_a_reader(6.0..9.0, vec![late(per_s)]).verdict();
+        assert_eq!(verdict.verdict, Finding::None, "{}", verdict.summary);
+        let mut alone = beside_a_reader(6.0..9.0, vec![late(per_s)]);
+        alone.actors.remove(0);
+        let verdict = alone.verdict();
+        assert_eq!(
+            verdict.verdict,
+            Finding::Inconclusive,
+            "{}",
+            verdict.summary
+        );
+        assert!(
+            verdict.reasons.contains(&Reason::TooFewOperations),
+            "{:?}",
+            verdict.reasons
+        );
+    }
+}
+
+#[test]
+fn an_open_loop_that_never_kept_up_is_named_with_both_rates() {
+    let warned = |does: f64, asked: f64| {
+        let mut saver = actor("saver", "save", does, &[]);
+        saver.loop_kind = LoopKind::Open {
+            rate_per_s: asked,
+            poisson: false,
+            depth: 1,
+        };
+        let mut it = beside_a_reader(6.0..9.0, vec![saver]);
+        it.actors.remove(0);
+        let verdict = it.verdict();
+        (verdict.verdict, verdict.warnings.join(" "))
+    };
+    let (finding, warning) = warned(200.0, 500.0);
+    assert_eq!(finding, Finding::Inconclusive);
+    let named = "saver was saturated before the deletion (200/s of 500/s): lower its rate";
+    assert!(warning.contains(named), "{warning}");
+    assert_eq!(warned(480.0, 500.0), (Finding::None, String::new()));
+    // Two of three operations in five seconds are chance.
+    assert!(!warned(0.4, 0.6).1.contains("saturated"));
+}
+
 #[test]
 fn a_save_that_waits_for_discards() {
     // 100/s: ten in an interval, so cells are two intervals long.

@@ -1,8 +1,10 @@
 //! Stalls that a slow recovery follows.
 
 use super::build::{Build, drive, level, reader};
-use crate::verdict::{DipDiscards, Finding, Foreground, Reason};
-use record::units::GIB;
+use super::faults::{BASE, run};
+use crate::verdict::{Dip, DipDiscards, Finding, Foreground, Reason};
+use record::EventKind;
+use record::units::{GIB, MIB};
 
 /// As measured: a simulated 870 EVO, 8 times slower, needs 0.14 s for 1 GiB and recovers slowly.
 #[test]
@@ -76,4 +78,58 @@ fn a_short_stall_that_goes_on_as_a_silent_hang_is_a_stall() {
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// Reads stand still for longer than discards were in service, and again without any.
+#[test]
+fn a_dip_that_begins_beside_discards_is_partly_without() {
+    for (silent_s, wait_ms) in [(5.0, 0.0), (5.0, 130.0), (9.0, 130.0)] {
+        let rate = vec![
+            level(0.0..70.0, 15_000.0),
+            level(30.0..32.0, 500.0),
+            level(32.0..32.0 + silent_s, 0.0),
+            level(55.0..58.0, 0.0),
+        ];
+        let device = drive(vec![level(30.0..32.0, 7.0)], 100e6, wait_ms);
+        let verdict = Build::new(1.0, 70.0, reader(rate), device).verdict();
+        let dips = verdict.foreground[0].dips.iter();
+        let kinds: Vec<_> = dips.map(|dip| dip.discards).collect();
+        assert_eq!(
+            kinds,
+            [Some(DipDiscards::Partly), None],
+            "{}",
+            verdict.summary
+        );
+        assert_eq!(verdict.verdict, Finding::Inconclusive);
+        assert!(verdict.reasons.contains(&Reason::DipsWithoutDiscards));
+    }
+}
+
+/// Many small discards, none of which is a thousandth of what was freed, outlast the delete phase.
+#[test]
+fn a_stall_whose_discards_go_on_after_the_limit_lasted_at_least_so_long() {
+    let slow = vec![level(6.0..22.0, 0.05 * BASE)];
+    let mut it = run(0.01, 6.0..22.0, slow);
+    it.devices = vec![drive(vec![level(6.0..22.0, 512.0)], MIB as f64, 1.95)];
+    it.events = vec![(EventKind::DiscardsDidNotCome, 14.99)];
+    let verdict = it.verdict();
+    assert_eq!(verdict.verdict, Finding::Stall, "{}", verdict.summary);
+    // More than half came in time.
+    assert_eq!(verdict.reasons, [Reason::DiscardsDidNotCome]);
+    assert!(
+        verdict.summary.contains("for at least 9.0 s"),
+        "{}",
+        verdict.summary
+    );
+    let dips = &verdict.foreground[0].dips;
+    assert!(!dips.is_empty());
+    let unsure = |dip: &Dip| dip.discards == Some(DipDiscards::Unsure);
+    assert!(dips.iter().all(unsure), "{dips:?}");
+    // Where they end with the phase, the same is a slow recovery.
+    it.devices[0].discards = vec![level(6.0..15.0, 905.0)];
+    (it.devices[0].wait_ms, it.events) = (1.1, vec![]);
+    let verdict = it.verdict();
+    let dips = &verdict.foreground[0].dips;
+    assert_eq!(dips[0].discards, Some(DipDiscards::Before), "{dips:?}");
+    assert!(!verdict.summary.contains("at least"), "{}", verdict.summary);
 }

@@ -44,7 +44,7 @@ pub struct BlkdiscardArgs {
     #[arg(short, long)]
     pub force: bool,
     /// Yes, the data in the range may be destroyed
-    #[arg(long, required_unless_present = "dry_run")]
+    #[arg(long)]
     pub destroy_data: bool,
 
     #[command(flatten)]

@@ -35,10 +35,9 @@ pub(super) fn intention(
     let plan = pace::plan(card, work, &args.goal.goal()).map_err(refused)?;
     let [time, busy, lost] =
         [plan.time, plan.plain.time, plan.plain.lost].map(|span| seconds(span.as_secs_f64()));
-    let piece = bytes(plan.piece);
     Ok(format!(
-        "{text}\n  in about {time}, in pieces of {piece}; in one call the drive would be busy for \
-         {busy}, and others would lose {lost}\n"
+        "{text}\n  in about {time}, step by step; in one call the drive would be busy for {busy}, and \
+         others would lose {lost}\n"
     ))
 }
 
@@ -75,4 +74,29 @@ pub(super) fn summary(discarded: &Discarded) -> String {
     let took = seconds(discarded.summary.elapsed.as_secs_f64());
     let lost = interference::lost(&discarded.summary);
     format!("discarded {all} in {calls} and {took}; {lost}")
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::cli::{Cli, Command};
+
+    /// How long a step is follows from what other I/O does meanwhile.
+    #[test]
+    fn a_dry_run_foresees_the_time_and_not_the_length_of_a_step() {
+        let words = ["trimbench", "blkdiscard", "--dry-run", "/dev/none"];
+        let Command::Blkdiscard(args) = Cli::try_parse_from(words).unwrap().command else {
+            panic!("another command");
+        };
+        let card = ssd::profiles::by_name("samsung-870-evo-2tb").unwrap();
+        let work = Work::new(64 << 30, 1);
+        let text = intention(&args, &(0..64 << 30), &work, Some(card)).unwrap();
+        assert!(
+            text.contains("64.0 GiB") && text.contains("in about"),
+            "{text}"
+        );
+        assert_eq!(text.matches("iB").count(), 1, "{text}");
+    }
 }

@@ -13,12 +13,19 @@ use record::units::names::shown;
 
 use crate::commands::blkdiscard::args::BlkdiscardArgs;
 use crate::console::Stream;
-use crate::exit::{Error, Exit};
+use crate::exit::{Error, Exit, usage};
 use crate::status_line::Live;
 use crate::{interference, signals};
 
 /// Carries out the command.
 pub(crate) fn run(args: &BlkdiscardArgs) -> Result<Exit, Error> {
+    if !args.destroy_data && !args.dry_run {
+        return Err(usage(format!(
+            "{}: all data in the range would be lost: say so with --destroy-data, or see with \
+             --dry-run what would be discarded",
+            shown(&args.device)
+        )));
+    }
     let card = args.goal.card()?;
     let part = Part {
         offset: args.offset,
@@ -89,4 +96,30 @@ pub(crate) fn run(args: &BlkdiscardArgs) -> Result<Exit, Error> {
             false => Exit::Done,
         },
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::cli::{Cli, Command};
+
+    #[test]
+    fn without_destroy_data_it_says_that_data_would_be_lost() {
+        let words = ["trimbench", "blkdiscard", "--length", "8G", "/dev/none"];
+        let Command::Blkdiscard(args) = Cli::try_parse_from(words).unwrap().command else {
+            panic!("another command");
+        };
+        let refused = run(&args).unwrap_err();
+        assert_eq!(refused.exit(), Exit::Usage);
+        let text = refused.to_string();
+        for part in [
+            "/dev/none",
+            "data in the range would be lost",
+            "--destroy-data",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+    }
 }

@@ -9,6 +9,7 @@ use record::as_drive::slower;
 use record::units::{bytes, names, percent};
 use record::{DiscardSetting, EndReason, RecordWriter};
 use ssd::fit::{Fit, FitError};
+use storage::FileSystem;
 
 use super::plans::{self, Ladder, Rung};
 use crate::commands::fit::args::{Details, FitArgs};
@@ -156,7 +157,34 @@ fn intentions(ladder: &Ladder, survey: &Survey) -> String {
     format!(
         "Writes and {what} {place}: {runs} runs, and up to {} more where the ladder's ends aren't \
          sure; at most {at_once} at once, about {all} in all, and {most} with those. What it makes is \
-         removed.\n\n",
+         removed.{}\n\n",
         plans::MORE,
+        beside(FileSystem::named(&survey.target))
     )
+}
+
+/// A warning, before anything is written, that a file system may hide what a discard costs.
+fn beside(file_system: FileSystem) -> &'static str {
+    match file_system.is_ext() {
+        true => {
+            "\n! ext4 discards the free space beside what is deleted, too. If the drive has no data \
+             there, all of this may show upper bounds alone: XFS on the drive, or the raw device \
+             (--destroy-data), tells."
+        }
+        false => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ladder_on_ext4_warns_before_it_writes() {
+        assert!(beside(FileSystem::Ext).contains("upper bounds"));
+        assert!(beside(FileSystem::Ext3).contains("upper bounds"));
+        assert_eq!(beside(FileSystem::Xfs), "");
+        // A raw device has none.
+        assert_eq!(beside(FileSystem::Other), "");
+    }
 }

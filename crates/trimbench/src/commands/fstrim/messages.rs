@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use diagnose::forecast::Forecast;
 use pace::Refusal;
 use reclaim::throttle::Summary;
 use reclaim::trim::{Selected, Trimmed};
@@ -92,6 +93,14 @@ impl Printer {
         if trimmed.stopped.is_some() {
             self.failed(&stopped(&one.path, trimmed, args));
         }
+    }
+}
+
+/// The most that a trim discards: by the free extents, or where they are unknown up to `bound`.
+pub(super) fn at_most(forecast: Option<&Forecast>, bound: u64) -> String {
+    match forecast {
+        Some(forecast) => diagnose::forecast::sentence(forecast, "at most"),
+        None => format!("at most {}", bytes(bound)),
     }
 }
 
@@ -234,6 +243,20 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
+    }
+
+    #[test]
+    fn a_dry_run_has_one_figure_of_what_is_free() {
+        let known = Forecast {
+            bytes: 3 << 20,
+            commands: 2,
+            ..Forecast::default()
+        };
+        assert_eq!(
+            at_most(Some(&known), 2 << 30),
+            "at most 3.0 MiB: 2 discards"
+        );
+        assert_eq!(at_most(None, 2 << 30), "at most 2.0 GiB");
     }
 
     #[test]

@@ -233,11 +233,9 @@ fn trimmed(
         let open = args
             .goal
             .foreseen(card, &Work::new(bytes.max(1), commands.max(1)));
-        let sentence = forecast.map(|one| diagnose::forecast::sentence(&one, "at most"));
-        for line in sentence
-            .into_iter()
-            .chain(open.map_err(ReclaimError::Refused)?)
-        {
+        let most = messages::at_most(forecast.as_ref(), survey.most_bytes());
+        let open = open.map_err(ReclaimError::Refused)?;
+        for line in std::iter::once(most).chain(open) {
             Stream::Out.print(&format!("  {line}\n"));
         }
         return Ok(None);

@@ -63,7 +63,8 @@ pub(super) fn registry(mount: &Path, status: Option<&Status>) -> Registry {
     register! { registry, Counter<u64>, inc_by:
         "goal_met", "Series of trims in which the goal was met", status.goals.met;
         "goal_missed", "Series in which the goal was missed", status.goals.missed;
-        "trimmed_bytes", "Bytes trimmed", trim.trimmed_bytes;
+        "trimmed_bytes", "Bytes for whose trim the kernel was asked", trim.trimmed_bytes;
+        "discarded_bytes", "Bytes of these that were discarded", trim.discarded_bytes;
     }
     all
 }

@@ -19,9 +19,9 @@ const NAME: &str = "trimbench-guard.service";
 /// The unit as packages install it, one for each mount point (`%f`).
 const SERVICE: &str = include_str!("../../../systemd/trimbench-guard@.service");
 
-/// Writes the service, unless another is there.
+/// Writes the service, unless another is there or a start would be refused.
 pub(super) fn install(args: &StartArgs, details: &Details) -> Result<Exit, Error> {
-    args.goal.card()?;
+    super::intentions(args, details)?;
     let own = own_program()?;
     let command = command(args, details, &own)?;
     let files = [(details.unit_dir().join(NAME), text(args, &command)?)];
@@ -87,4 +87,34 @@ fn command(args: &StartArgs, details: &Details, own: &Path) -> Result<Vec<String
     }
     refuse_control(&words)?;
     Ok(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use record::units::settings::Section;
+
+    use super::*;
+    use crate::cli::{Cli, Command};
+
+    #[test]
+    fn what_a_start_refuses_is_not_installed() {
+        let units = tempfile::tempdir().unwrap();
+        let at = format!("--set=unit-dir={}", units.path().display());
+        let words = [
+            "trimbench",
+            "guard",
+            "--install",
+            &at,
+            "--set=replace=true",
+            "/proc/sys",
+        ];
+        let Command::Guard(args) = Cli::try_parse_from(words).unwrap().command else {
+            panic!("another command");
+        };
+        let details = Details::of(&args.start.set).unwrap();
+        let refused = install(&args.start, &details).unwrap_err();
+        assert!(matches!(refused, Error::Guard(_)), "{refused}");
+        assert_eq!(std::fs::read_dir(units.path()).unwrap().count(), 0);
+    }
 }

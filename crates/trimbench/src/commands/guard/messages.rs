@@ -3,12 +3,13 @@
 use std::path::Path;
 
 use reclaim::Event;
-use reclaim::guard::{FRESH_FOR, LITTLE, LITTLE_FOR, Left, Status};
+use reclaim::guard::{FRESH_FOR, Goals, LITTLE, LITTLE_FOR, Left, Status, TrimReport};
 use reclaim::throttle::Summary;
 use record::units::names::quoted;
-use record::units::{self, bytes, count, duration_exact, percent_exact, seconds};
+use record::units::{self, bytes, count, counted, duration_exact, percent_exact, seconds};
 use serde_json::{Value, json};
 
+use crate::commands::guard::args::NewGoal;
 use crate::goal::{GoalArgs, default_slowdown, in_shell};
 use crate::interference;
 
@@ -38,13 +39,17 @@ pub(super) fn event(event: &Event<'_>) -> Option<String> {
         Event::Trimmed {
             mount,
             bytes,
+            discarded,
             within_s,
             busy_s,
             summary,
         } => {
             let (trimmed, within) = (units::bytes(*bytes), seconds(*within_s));
             let (mount, busy) = (quoted(mount), busy(*busy_s));
-            let text = format!("{mount}: trimmed {trimmed} in the last {within}{busy}");
+            let discarded = units::bytes(*discarded);
+            let text = format!(
+                "{mount}: trimmed {trimmed} in the last {within}, {discarded} discarded{busy}"
+            );
             Some(with_figures(text, *summary))
         }
         _ => None,
@@ -85,6 +90,23 @@ pub(super) fn failures(left: &Left) -> Vec<String> {
     failed.into_iter().chain(not_restored).collect()
 }
 
+/// The result of an order.
+pub(super) fn done(mount: &Path, what: &str) -> String {
+    format!("{}: {what}\n", quoted(mount))
+}
+
+/// The goal that an order sets.
+pub(super) fn new_goal(goal: &NewGoal) -> String {
+    let slowdown = goal
+        .slowdown
+        .map(|share| format!("--slowdown {}", percent_exact(share)));
+    let latency = goal
+        .max_latency
+        .map(|max| format!("--max-latency {}", duration_exact(max)));
+    let parts: Vec<String> = slowdown.into_iter().chain(latency).collect();
+    format!("the goal is {} from now on", parts.join(" "))
+}
+
 /// How a guard stands.
 pub(super) fn status(status: &Status) -> String {
     let trim = &status.trim;
@@ -109,12 +131,26 @@ pub(super) fn status(status: &Status) -> String {
         let head = if index == 0 { "waits" } else { "" };
         text += &format!("  {head:<9} {reason}\n");
     }
-    let (trimmed, busy) = (bytes(trim.trimmed_bytes), busy(trim.busy_s));
-    text += &format!("  trimmed   {trimmed} since the guard's start{busy}\n");
+    text += &format!("  trimmed   {}\n", trimmed(trim));
     if let (Some(p50), Some(p99)) = (trim.age_p50_s.map(seconds), trim.age_p99_s.map(seconds)) {
         text += &format!("            half within {p50}, 99 % within {p99} of being freed\n");
     }
     text + &goal(status)
+}
+
+/// How much was trimmed, and how much of that the drive was sent.
+fn trimmed(trim: &TrimReport) -> String {
+    let (all, sent) = (bytes(trim.trimmed_bytes), bytes(trim.discarded_bytes));
+    let discards = match trim.discards {
+        0 => String::new(),
+        discards => format!(" in {}", counted(discards, "discard")),
+    };
+    let skipped = match trim.discarded_bytes < trim.trimmed_bytes && all != sent {
+        true => "; the rest was trimmed before, or is used again",
+        false => "",
+    };
+    let busy = busy(trim.busy_s);
+    format!("{all} since the guard's start, {sent} discarded{discards}{busy}{skipped}")
 }
 
 /// Why debt waits, each with its rule.
@@ -152,8 +188,33 @@ fn goal(status: &Status) -> String {
     let slowdown = percent_exact(status.slowdown);
     let latency = status.max_latency_ms;
     let latency = latency.map_or(String::new(), |ms| format!(" --max-latency {ms}ms"));
-    let (met, missed) = (status.goals.met, status.goals.missed);
-    format!("  goal      --slowdown {slowdown}{latency}; met {met} times, missed {missed} times\n")
+    let kept = kept(status.goals);
+    format!("  goal      --slowdown {slowdown}{latency}; {kept}\n")
+}
+
+/// How often the goal was kept, and why the other series of trims were not judged.
+fn kept(goals: Goals) -> String {
+    let times = |n: u64| counted(n, "time");
+    let judged = format!("met {}, missed {}", times(goals.met), times(goals.missed));
+    let others = [
+        (goals.unsure, "not certain"),
+        (
+            goals.not_measured,
+            "not measured, because the trims were too short or too few reads came beside them",
+        ),
+        (goals.nobody_else, "nothing else used the drive"),
+    ];
+    let others = others.into_iter().filter(|(n, _)| *n > 0);
+    let mut parts: Vec<String> = others
+        .map(|(n, why)| format!("{}: {why}", times(n)))
+        .collect();
+    if goals.met + goals.missed > 0 {
+        parts.insert(0, judged);
+    }
+    match parts.is_empty() {
+        true => "nothing was trimmed under it yet".to_owned(),
+        false => parts.join("; "),
+    }
 }
 
 /// The same as JSON.
@@ -168,6 +229,9 @@ pub(super) fn json(status: &Status) -> Value {
             "max_latency_ms": status.max_latency_ms,
             "met": status.goals.met,
             "missed": status.goals.missed,
+            "unsure": status.goals.unsure,
+            "not_measured": status.goals.not_measured,
+            "nobody_else": status.goals.nobody_else,
         },
         "most": status.most,
         "max_age_s": status.max_age_s,
@@ -177,7 +241,7 @@ pub(super) fn json(status: &Status) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use reclaim::guard::{Goals, TrimReport, Waits};
+    use reclaim::guard::Waits;
 
     use super::*;
 
@@ -222,17 +286,81 @@ mod tests {
     }
 
     #[test]
+    fn an_order_is_answered_with_its_effect() {
+        use record::units::settings::Section;
+
+        let goal = |changes: &[&str]| {
+            let changes: Vec<String> = changes.iter().map(|&text| text.to_owned()).collect();
+            let goal = NewGoal::of(&changes).unwrap();
+            done(Path::new("/data"), &new_goal(&goal))
+        };
+        assert_eq!(
+            goal(&["max-latency=7ms"]),
+            "'/data': the goal is --max-latency 7ms from now on\n"
+        );
+        assert_eq!(
+            goal(&["slowdown=30%", "max-latency=7ms"]),
+            "'/data': the goal is --slowdown 30% --max-latency 7ms from now on\n"
+        );
+    }
+
+    #[test]
+    fn what_the_kernel_skips_is_not_shown_as_discarded() {
+        let sent = |discarded_bytes, discards| TrimReport {
+            trimmed_bytes: 3 << 30,
+            discarded_bytes,
+            discards,
+            ..TrimReport::default()
+        };
+        assert_eq!(
+            trimmed(&sent(1 << 30, 1)),
+            "3.0 GiB since the guard's start, 1.0 GiB discarded in 1 discard; the rest was trimmed \
+             before, or is used again"
+        );
+        assert_eq!(
+            trimmed(&sent(3 << 30, 0)),
+            "3.0 GiB since the guard's start, 3.0 GiB discarded"
+        );
+    }
+
+    #[test]
+    fn a_goal_that_was_not_judged_has_the_reason() {
+        let none = Goals::default();
+        assert_eq!(kept(none), "nothing was trimmed under it yet");
+        let short = Goals {
+            not_measured: 2,
+            ..none
+        };
+        assert_eq!(
+            kept(short),
+            "2 times: not measured, because the trims were too short or too few reads came beside \
+             them"
+        );
+        let alone = Goals {
+            met: 1,
+            nobody_else: 3,
+            ..none
+        };
+        assert_eq!(
+            kept(alone),
+            "met 1 time, missed 0 times; 3 times: nothing else used the drive"
+        );
+    }
+
+    #[test]
     fn a_trim_says_within_which_time_and_the_time_of_what() {
         let mount = Path::new("/data");
         let text = event(&Event::Trimmed {
             mount,
             bytes: 23 << 30,
+            discarded: 5 << 30,
             within_s: 60.0,
             busy_s: 0.15,
             summary: None,
         });
         let text = text.unwrap();
-        assert!(text.contains("23.0 GiB in the last 60.0 s"), "{text}");
+        let both = "23.0 GiB in the last 60.0 s, 5.0 GiB discarded";
+        assert!(text.contains(both), "{text}");
         assert!(text.contains("busy with that for 0.15 s"), "{text}");
     }
 }

@@ -6,6 +6,7 @@ mod figures;
 mod install;
 mod messages;
 
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use pace::Work;
@@ -35,34 +36,40 @@ pub(crate) fn run(args: &GuardArgs) -> Result<Exit, Error> {
     let details = Details::of(&args.start.set).map_err(Error::Usage)?;
     match &args.order {
         None if args.start.install => install::install(&args.start, &details),
-        None if args.start.dry_run => dry_run(&args.start, &details),
+        None if args.start.dry_run => {
+            Stream::Out.print(&intentions(&args.start, &details)?);
+            Ok(Exit::Done)
+        }
         None => begin::start(&args.start, &details, &stop),
         Some(GuardCommand::Status(args)) => show(args),
         Some(GuardCommand::Set(args)) => set(args, &stop),
         Some(GuardCommand::Drain(args)) => {
             order(&args.mount, &drain, Order::Drained, &stop)?;
-            Ok(ended(&stop))
+            // A guard that ends meanwhile hasn't trimmed all.
+            status(&args.mount)?;
+            Ok(ended(&args.mount, "all that waited is trimmed", &stop))
         }
         Some(GuardCommand::Stop(args)) => {
             order(&args.mount, &end, Order::Ended, &stop)?;
-            Ok(ended(&stop))
+            Ok(ended(&args.mount, "the guard has ended", &stop))
         }
     }
 }
 
-/// Prints what guard would do.
-fn dry_run(args: &StartArgs, details: &Details) -> Result<Exit, Error> {
+/// Makes the checks of a start, and returns what guard would do.
+fn intentions(args: &StartArgs, details: &Details) -> Result<String, Error> {
     let options = begin::options(args, details, None);
+    let mut text = String::new();
     for mount in &args.mounts {
         let intention = intend(mount, &options)?;
-        Stream::Out.print(&messages::intended(mount, &intention, &args.goal));
+        text += &messages::intended(mount, &intention, &args.goal);
     }
     let card = args.goal.card()?;
     let foreseen = args.goal.foreseen(card.as_ref(), &Work::new(1, 1));
     if let Some(open) = foreseen.map_err(ReclaimError::Refused)? {
-        Stream::Out.print(&format!("  {open}\n"));
+        text += &format!("  {open}\n");
     }
-    Ok(Exit::Done)
+    Ok(text)
 }
 
 fn show(args: &StatusArgs) -> Result<Exit, Error> {
@@ -95,12 +102,15 @@ fn set(args: &SetArgs, stop: &AtomicBool) -> Result<Exit, Error> {
         ..Request::default()
     };
     order(&args.mount, &request, Order::Accepted, stop)?;
+    Stream::Out.print(&messages::done(&args.mount, &messages::new_goal(&goal)));
     Ok(Exit::Done)
 }
 
-fn ended(stop: &AtomicBool) -> Exit {
-    match stop.load(std::sync::atomic::Ordering::Relaxed) {
-        true => Exit::Interrupted,
-        false => Exit::Done,
+/// Prints what an order did, unless the user stopped the waiting for it.
+fn ended(mount: &Path, what: &str, stop: &AtomicBool) -> Exit {
+    if stop.load(std::sync::atomic::Ordering::Relaxed) {
+        return Exit::Interrupted;
     }
+    Stream::Out.print(&messages::done(mount, what));
+    Exit::Done
 }

@@ -4,7 +4,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use ::sim::{Drives, Named, Setup, WorkloadKind};
-use record::{LoopKind, RunRecord};
+use judge::Verdict;
+use judge::counting;
+use record::{DeviceColumns, LoopKind, RunRecord};
 use ssd::fit;
 
 use crate::commands::fit::made;
@@ -30,7 +32,8 @@ pub(super) fn setup(path: &Path, common: &Common, policy: Named) -> Result<Setup
     };
     let records = [&record];
     let mut card = fit::fit(&records)?.card(&made::of(&records, None))?;
-    let reads = reads(&record);
+    let verdict = crate::verdicts::verdict(&record);
+    let reads = reads(&verdict);
     if let Some((latency_us, parallel)) = reads {
         card = card.with(&format!("read.latency={latency_us:.3}us"))?;
         card = card.with(&format!("read.parallelism={parallel}"))?;
@@ -45,7 +48,7 @@ pub(super) fn setup(path: &Path, common: &Common, policy: Named) -> Result<Setup
             common.workload
         )));
     }
-    setup.extents = extents(&record);
+    setup.extents = extents(&record, &verdict);
     if setup.extents.is_empty() {
         return Err(usage(format!(
             "{name}: there are no discards in it, so its deletion can't be repeated"
@@ -72,8 +75,7 @@ pub(super) fn setup(path: &Path, common: &Common, policy: Named) -> Result<Setup
 /// The time of a read as its readers observed it, in microseconds, and how many the drive takes at
 /// once; `None` without a baseline of readers in closed loop. The device's own time, as a card has
 /// it, leaves out the time of the kernel and the program around each read.
-fn reads(record: &RunRecord) -> Option<(f64, u32)> {
-    let verdict = crate::verdicts::verdict(record);
+fn reads(verdict: &Verdict) -> Option<(f64, u32)> {
     let (mut depth, mut per_s) = (0, 0.0);
     for seen in &verdict.foreground {
         if seen.op == "read" && !seen.loop_kind.is_open() {
@@ -84,28 +86,116 @@ fn reads(record: &RunRecord) -> Option<(f64, u32)> {
     (per_s > 0.0).then(|| (f64::from(depth) / per_s * 1e6, depth.max(LEAST_PARALLEL)))
 }
 
-/// The lengths of the extents: each interval's bytes in as many parts as it had discards. Discards
-/// that are far smaller than the usual are the file system's own.
-fn extents(record: &RunRecord) -> Vec<u64> {
-    let leaves = record.head.devices.iter().zip(&record.intervals.devices);
-    let leaves = leaves.filter(|(info, _)| info.leaf);
-    let mut stretches: Vec<(u64, u64)> = Vec::new();
-    let mut total = 0;
-    for (_, columns) in leaves {
-        for (&count, &bytes) in columns.discards.iter().zip(&columns.discard_bytes) {
-            if count > 0 && bytes > 0 {
-                stretches.push((count.into(), bytes));
-                total += bytes;
-            }
-        }
-    }
+/// The lengths of the deletion's extents: each interval's bytes in as many parts as it had discards.
+/// Discards that are far smaller than the usual are the file system's own, and those after as many
+/// bytes as were deleted are others'.
+fn extents(record: &RunRecord, verdict: &Verdict) -> Vec<u64> {
+    let within = fit::window(record);
+    let counted = counting::counted_in(record, within.clone());
+    let sums = |of: fn(&DeviceColumns, usize) -> u64| {
+        counted.sums(within.clone(), |device, i| {
+            of(&record.intervals.devices[device], i)
+        })
+    };
+    let counts = sums(|device, i| device.discards[i].into());
+    let bytes = sums(|device, i| device.discard_bytes[i]);
+    let least = (bytes.iter().sum::<u64>() / 1000).max(1);
+    // An event may discard more than it frees.
+    let deleted = verdict.deletion.iter().filter(|d| d.event.is_none());
+    let deleted = deleted.map(|d| d.bytes).filter(|&bytes| bytes > 0);
+    let mut left = (deleted.chain(verdict.discard.bytes).min()).unwrap_or(u64::MAX);
     let mut extents = Vec::new();
-    for (count, bytes) in stretches {
-        let is_significant = bytes >= total / 1000;
-        if is_significant && extents.len() as u64 + count <= MOST_EXTENTS {
-            let each = (bytes / count).max(4096) / 4096 * 4096;
-            extents.extend(std::iter::repeat_n(each, count as usize));
+    for (&count, &bytes) in counts.iter().zip(&bytes) {
+        if count == 0 || bytes < least || extents.len() as u64 + count > MOST_EXTENTS {
+            continue;
+        }
+        for _ in 0..count {
+            let extent = (bytes / count).max(4096).min(left) / 4096 * 4096;
+            if extent == 0 {
+                return extents;
+            }
+            left -= extent;
+            extents.push(extent);
         }
     }
     extents
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests may")]
+
+    use record::units::MIB;
+    use record::*;
+
+    use super::*;
+
+    /// A control run, and from 8 s on a deletion of 160 MiB: in each second discards of 32 MiB, so
+    /// many MiB together.
+    fn record(mib: &[u64]) -> RunRecord {
+        let mut record = RunRecord::new(Head {
+            schema: RUN_SCHEMA.into(),
+            run: None,
+            version: "0".into(),
+            started_unix_s: 1.7e9,
+            host: Host::default(),
+            target: Target::default(),
+            scenario: serde_json::json!({}),
+            interval_ms: 1e3,
+            actors: vec![],
+            devices: vec![DeviceInfo {
+                leaf: true,
+                ..DeviceInfo::disk("sda")
+            }],
+        })
+        .unwrap();
+        for (name, part, at_s) in [
+            (PhaseName::Delete, Part::Control, 0.0),
+            (PhaseName::Prepare, Part::Main, 4.0),
+            (PhaseName::Baseline, Part::Main, 6.0),
+            (PhaseName::Delete, Part::Main, 8.0),
+            (PhaseName::Recovery, Part::Main, 12.0),
+        ] {
+            record
+                .push(&Line::Phase(Phase { name, part, at_s }))
+                .unwrap();
+        }
+        let deletion = DeletionLine {
+            part: Part::Main,
+            at_s: 8.0,
+            seconds: 0.1,
+            bytes: 160 * MIB,
+            files: 1,
+            ..DeletionLine::default()
+        };
+        record.push(&Line::Deletion(deletion)).unwrap();
+        for (i, mib) in mib.iter().enumerate() {
+            let device = DeviceInterval {
+                discards: mib / 32,
+                discard_bytes: mib * MIB,
+                discard_ms: 10,
+                ..DeviceInterval::default()
+            };
+            let interval = Interval {
+                at_s: i as f64,
+                seconds: 1.0,
+                devices: vec![device],
+                ..Interval::default()
+            };
+            record.push(&Line::Interval(interval)).unwrap();
+        }
+        record
+    }
+
+    #[test]
+    fn the_control_the_preparation_and_others_are_not_repeated() {
+        let alone = [0, 0, 0, 0, 0, 0, 0, 0, 96, 64, 0, 0, 0, 0];
+        let among = [640, 64, 0, 0, 320, 96, 0, 0, 96, 64, 128, 64, 320, 0];
+        for mib in [alone, among] {
+            let record = record(&mib);
+            let verdict = crate::verdicts::verdict(&record);
+            let extents = extents(&record, &verdict);
+            assert_eq!(extents, [32 * MIB; 5], "{mib:?}");
+        }
+    }
 }

@@ -16,7 +16,7 @@ use crate::commands::sim::args::{CompareArgs, RunArgs, SimArgs, SimCommand};
 use crate::console::Stream;
 use crate::exit::{Error, Exit, usage};
 use crate::output::{Output, Sink};
-use crate::record_output;
+use crate::{record_output, verdicts};
 
 /// The schema of the figures as JSON.
 const SCHEMA: &str = "trimbench.sim/1";
@@ -46,8 +46,10 @@ fn one(args: &RunArgs) -> Result<Exit, Error> {
     let json = Sink::named(&args.json)?;
     let outcome = ::sim::run(&simulated).map_err(failed)?;
     let text = Sink::people(&json);
-    let (record_made, verdict) = (&outcome.record, &outcome.verdict);
-    text.print(&record_output::ended(record_made, verdict, &text.style()));
+    let record_made = &outcome.record;
+    // The same as `report` prints of the record.
+    let verdict = verdicts::verdict(record_made);
+    text.print(&record_output::ended(record_made, &verdict, &text.style()));
     text.print(&format!("\n{}", table::single(&simulated, &outcome)));
     if let Some(record) = record {
         record.whole_record(record_made)?;

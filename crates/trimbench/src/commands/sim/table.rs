@@ -35,7 +35,11 @@ pub(super) fn single(setup: &Setup, outcome: &Outcome) -> String {
     let mut line = |name: &str, value: String| text += &format!("  {name:<37}{value}\n");
     let (removed, took) = (bytes(f.removed_bytes), time(f.deletion_s));
     line("removed", format!("{removed} in {took}"));
-    line("all discarded after", time(f.drained_s));
+    let drained = match f.gave_up {
+        true => format!("not within {}", seconds(setup.limit.as_secs_f64())),
+        false => time(f.drained_s),
+    };
+    line("all discarded after", drained);
     line("freed, MB/s", rate(f.freed_bytes_per_s));
     line("foreground lost", time(f.lost_s));
     let latencies = [f.p99_ms, f.p999_ms, f.max_ms].map(ms).join(", ");
@@ -79,8 +83,10 @@ fn trouble(f: &Figures) -> String {
         text += &format!("! {policy}: the volume ran full, and the run ended there\n");
     }
     if f.gave_up {
-        text +=
-            &format!("! {policy}: discards were still outstanding at `limit`; they did not come\n");
+        text += &format!(
+            "! {policy}: discards were still outstanding at `limit`, so their time and rate are \
+             unknown: give a larger `limit`\n"
+        );
     }
     text
 }

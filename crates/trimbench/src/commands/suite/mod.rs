@@ -62,7 +62,9 @@ fn measured(args: &SuiteArgs) -> Result<Exit, Error> {
     }
     let discards_per_s = target.discards_per_s();
     let (head, plan) = head(args, &details, &selection, drive, discards_per_s)?;
-    selection.notes.extend(plan.too_fast(discards_per_s));
+    selection
+        .notes
+        .extend(plan.too_fast(&head.drive, discards_per_s));
     if args.dry_run {
         intentions(&plan, &selection, &head, Stream::Out);
         return Ok(Exit::Done);

@@ -15,8 +15,12 @@ pub(super) fn of(points: &[Point], on: &[bool], trials: &Trials) -> String {
     text += &format!(
         "  {:<42} {:>19} {:>19} {:>8} {:>9} {:>9}\n",
         format!(
-            "{} deleted, medians (range)",
-            record::units::bytes(trials.setup.size_bytes)
+            "{} deleted{}",
+            record::units::bytes(trials.setup.size_bytes),
+            match points.iter().any(|point| point.runs > 1) {
+                true => ", medians (range)",
+                false => ", single runs",
+            }
         ),
         "",
         "",
@@ -41,7 +45,8 @@ pub(super) fn of(points: &[Point], on: &[bool], trials: &Trials) -> String {
             record::units::latency_us(point.worst_fsync_us.median),
         );
     }
-    text += "  * on the frontier: nothing else is better in time, loss, worst 100 ms or read without being worse in another\n";
+    text += "  * on the frontier: nothing else is better in time, loss, loss per second, worst 100 ms or read without being\n    \
+             worse in another, by more than the noise: 15 % at least, and 10 points of the worst 100 ms\n";
     let slowdown = trials.setup.slowdown;
     if points.iter().any(|p| p.misses(slowdown) == Some(true)) {
         text += &format!(
@@ -58,13 +63,13 @@ pub(super) fn of(points: &[Point], on: &[bool], trials: &Trials) -> String {
     text
 }
 
+/// The median, with the range of several runs.
 fn seconds(spread: &Spread) -> String {
-    format!(
-        "{} ({:.2}–{:.2})",
-        lost(spread.median),
-        spread.low,
-        spread.high
-    )
+    let median = lost(spread.median);
+    match spread.count {
+        0 | 1 => median,
+        _ => format!("{median} ({:.2}–{:.2})", spread.low, spread.high),
+    }
 }
 
 /// A time in seconds. Less than a few milliseconds can't be measured.
@@ -72,5 +77,17 @@ pub(super) fn lost(s: f64) -> String {
     match s {
         s if s < 0.005 => "0 s".to_owned(),
         s => record::units::seconds(s),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_single_run_has_no_range() {
+        let of = |all: &[f64]| seconds(&Spread::of(all.iter().copied()).unwrap());
+        assert_eq!(of(&[0.2]), "0.20 s");
+        assert_eq!(of(&[1.5, 1.6, 1.8]), "1.6 s (1.50–1.80)");
     }
 }

@@ -284,6 +284,128 @@ fn a_kernel_with_a_fault_of_md_is_named_with_its_source() {
 }
 
 #[test]
+fn where_discards_do_harm_no_finding_asks_for_any() {
+    let on = |options: &str| {
+        let machine = array("raid10", GIB);
+        let line = format!("1 0 9:0 / /srv rw - ext4 /dev/md0 {options}\n");
+        machine.write("proc/self/mountinfo", &line);
+        machine.write("sys/fs/ext4/md0/journal_task", "123\n");
+        machine.write("proc/sys/kernel/osrelease", "6.13.4-arch1\n");
+        machine
+    };
+    for options in ["rw", "rw,discard"] {
+        let machine = on(options);
+        assert_eq!(ids(&machine), ["md-discard-fault"]);
+        machine.write(
+            "etc/fstab",
+            "/dev/md0 /srv ext4 X-fstrim.notrim,discard 0 0\n",
+        );
+        assert_eq!(ids(&machine), ["md-discard-fault"]);
+    }
+    // Discards of the array are switched off, and LUKS above it passes none.
+    let machine = on("rw,discard");
+    set(
+        &machine,
+        "virtual/block/md0",
+        "queue/discard_max_bytes",
+        "0",
+    );
+    assert_eq!(ids(&machine), [""; 0]);
+    let machine = on("rw");
+    let line = "1 0 253:0 / / rw - xfs /dev/dm-0 rw,discard\n";
+    machine.write("proc/self/mountinfo", line);
+    dm(
+        &machine,
+        0,
+        "root",
+        "CRYPT-LUKS2-1-root",
+        0,
+        "virtual/block/md0",
+    );
+    assert_eq!(ids(&machine), ["md-discard-fault"]);
+    // Another mount, whose remedy leaves the array alone.
+    let machine = on("rw");
+    machine.device("pci/nvme/nvme7/nvme7n1", "259:7", Some(GIB));
+    machine.write(
+        "proc/self/mountinfo",
+        "1 0 259:7 / / rw - ext4 /dev/nvme7n1 rw\n2 1 9:0 / /srv rw - ext4 /dev/md0 rw\n",
+    );
+    let remedy = finding(&machine, "nothing-trims").remedy.unwrap();
+    assert!(
+        remedy.starts_with("trimbench fstrim --install-timer /;"),
+        "{remedy}"
+    );
+    // A kernel with the fix.
+    machine.write("proc/sys/kernel/osrelease", "6.15.1\n");
+    let remedy = finding(&machine, "nothing-trims").remedy.unwrap();
+    assert!(remedy.contains("enable --now fstrim.timer"), "{remedy}");
+}
+
+#[test]
+fn trims_of_pools_miss_no_mount() {
+    let machine = nvme("xfs", "rw");
+    let text = |line: &str| {
+        machine.write("etc/cron.d/trim", line);
+        assert_eq!(ids(&machine), ["nothing-trims"], "{line}");
+        let found = inspected(&machine, None);
+        let look = crate::Look {
+            width: 100,
+            unicode: true,
+            colour: false,
+        };
+        crate::inspect::text::page(&found, false, look)
+    };
+    let page = text("0 2 * * 0 root /sbin/zpool trim -w data backup\n");
+    assert!(
+        page.contains("Sunday 02:00, zpool trim data backup\n"),
+        "{page}"
+    );
+    let page =
+        text("24 0 1-7 * * root [ -x /usr/lib/zfs-linux/trim ] && /usr/lib/zfs-linux/trim\n");
+    assert!(page.contains("zpool trim\n"), "{page}");
+    // A script that trims a mount, too, misses this one.
+    machine.write("etc/cron.weekly/trim", "zpool trim data\nfstrim /srv\n");
+    finding(&machine, "timer-misses-mount");
+}
+
+#[test]
+fn the_cost_of_no_trims_is_that_of_what_is_below() {
+    let machine = |place: &str| {
+        let name = place.rsplit('/').next().unwrap();
+        let line = format!("1 0 8:48 / / rw - ext4 /dev/{name} rw\n");
+        let machine = Machine::new(&line);
+        machine.device(place, "8:48", Some(GIB));
+        machine
+    };
+    let cost = |machine: &Machine| finding(machine, "nothing-trims").cost;
+    let place = "pci/host7/session1/target7:0:0/7:0:0:0/block/sdd";
+    let lun = machine(place);
+    assert!(cost(&lun).starts_with("the drive keeps copying"));
+    set(&lun, place, "queue/rotational", "1");
+    assert!(cost(&lun).starts_with("the array keeps"));
+    let guest = machine("pci/virtio3/block/vdb");
+    assert!(cost(&guest).starts_with("the host's storage keeps"));
+    // Two paths of flash.
+    let flash = Machine::new("1 0 253:0 / / rw - xfs /dev/dm-0 rw\n");
+    flash.device(place, "8:48", Some(GIB));
+    dm(&flash, 0, "lun", "mpath-3600", GIB, place);
+    assert!(cost(&flash).starts_with("the array keeps"));
+}
+
+#[test]
+fn a_disk_of_xen_is_virtual() {
+    let place = "vbd-51728/block/xvdb";
+    let machine = Machine::new("1 0 202:16 / / rw - xfs /dev/xvdb rw,discard\n");
+    machine.device(place, "202:16", Some(0));
+    set(&machine, place, "queue/discard_max_hw_bytes", "0");
+    let found = finding(&machine, "host-blocks");
+    assert!(found.remedy.unwrap().contains("xl.cfg"));
+    let inert = finding(&machine, "option-inert");
+    assert!(inert.cost.contains("host"), "{inert:?}");
+    assert!(inert.remedy.unwrap().starts_with("mend xvdb first"));
+}
+
+#[test]
 fn copies_by_tar_are_read_as_far_as_they_are_true() {
     let machine = nvme("ext4", "rw,discard");
     let padded = |file: &str, text: &str| {

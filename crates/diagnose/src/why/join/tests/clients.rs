@@ -93,20 +93,8 @@ fn a_servers_helper_counts_where_the_server_itself_sleeps() {
     );
 }
 
-#[test]
-fn discards_that_outlast_a_command_are_named() {
-    let mut seen = observation(Place::Running, &[], None);
-    discard(&mut seen, 1, 1);
-    seen.trace.in_flight.insert(DISK, (12, 3 << 30));
-    let why = explain(&seen, &Subject::Family(7), Some("rm big"));
-    let expected = "At the end 12 discards of 3.0 GiB were still in flight on sda";
-    assert!(why.sentence.contains(expected), "{}", why.sentence);
-    assert_eq!(why.devices[0].discards_in_flight, 12);
-}
-
-#[test]
-fn discards_that_xfs_sends_after_the_command_are_named() {
-    let mut seen = observation(Place::Running, &[], None);
+/// An XFS at `/data` on `sda`, where this process has deleted.
+fn deleted_by(seen: &mut Observation, pid: u32) {
     seen.mounted = vec![Below {
         at: "/data".to_owned(),
         file_system: Some(FileSystem::Xfs),
@@ -116,8 +104,44 @@ fn discards_that_xfs_sends_after_the_command_are_named() {
         identity: Some(Identity::Device(DISK)),
         discards: true,
     }];
-    let on = |number| Some(Identity::Device(number));
-    seen.trace.deleters = vec![Deleter::of_test(on(DISK), FileSystem::Xfs, 7, 105.0)];
+    let on = Some(Identity::Device(DISK));
+    seen.trace.deleters = vec![Deleter::of_test(on, FileSystem::Xfs, pid, 105.0)];
+}
+
+#[test]
+fn discards_that_outlast_a_command_are_named() {
+    let mut seen = observation(Place::Running, &[], None);
+    discard(&mut seen, 1, 1);
+    deleted_by(&mut seen, 7);
+    seen.trace.in_flight.insert(DISK, (12, 3 << 30));
+    // Somebody else's drive.
+    seen.trace.in_flight.insert(OTHER, (40, 8 << 30));
+    seen.devices.insert(OTHER, seen.devices[&DISK].clone());
+    let end = |seen: &Observation, subject: Subject| {
+        let sentence = explain(seen, &subject, Some("rm big")).sentence;
+        let from = sentence.find(" At the end");
+        from.map(|at| sentence[at..].to_owned()).unwrap_or_default()
+    };
+    let expected =
+        " At the end 12 discards of 3.0 GiB were still in flight on sda, so they slow down";
+    let text = end(&seen, Subject::Family(7));
+    assert!(text.starts_with(expected), "{text}");
+    let text = end(&seen, Subject::All);
+    assert!(text.contains("on sdb"), "{text}");
+    // A child that was not seen deleted there.
+    deleted_by(&mut seen, 8);
+    seen.trace.in_flight.insert(DISK, (1, 1 << 20));
+    let expected = " At the end 1 discard of 1.0 MiB was still in flight on sda, so it slows down";
+    let text = end(&seen, Subject::Family(7));
+    assert!(text.starts_with(expected), "{text}");
+    deleted_by(&mut seen, 6);
+    assert_eq!(end(&seen, Subject::Family(7)), "");
+}
+
+#[test]
+fn discards_that_xfs_sends_after_the_command_are_named() {
+    let mut seen = observation(Place::Running, &[], None);
+    deleted_by(&mut seen, 7);
     let sentence = |seen: &Observation| explain(seen, &Subject::Family(7), Some("rm")).sentence;
     let late = "The discards of what was deleted on /data are still to come: XFS sends them";
     assert!(sentence(&seen).contains(late), "{}", sentence(&seen));
