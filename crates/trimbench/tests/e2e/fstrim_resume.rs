@@ -135,7 +135,10 @@ fn a_note_that_is_not_believed_is_said_and_it_begins_anew() {
     for (text, said) in [
         ("{}", "no state of a trim"),
         ("\u{0}\u{7f}", "no state of a trim"),
-        (&good.replace("fstrim/1", "fstrim/2"), "wrote it as trimbench.fstrim/2"),
+        (
+            &good.replace("fstrim/1", "fstrim/2"),
+            "wrote it as trimbench.fstrim/2",
+        ),
     ] {
         fs::write(&path, text).unwrap();
         anew(said);
