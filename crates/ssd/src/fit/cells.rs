@@ -152,8 +152,8 @@ pub(super) fn of(record: &RunRecord) -> Evidence {
     evidence
 }
 
-/// Returns the intervals of a record's deletion and of the recovery after it. What was discarded
-/// while files were made, or in the control, is not the deletion's.
+/// Returns the intervals of a record's deletion and of the recovery after it. Discards while files
+/// were made, or in the control, are not the deletion's.
 pub fn window(record: &RunRecord) -> Range<usize> {
     let all = 0..record.intervals.len();
     if record.phases.is_empty() {
