@@ -141,11 +141,6 @@ impl Extents {
         Gaps::new(self, range)
     }
 
-    /// The part of the universe that is not in the set.
-    pub fn complement(&self, universe: Range<u64>) -> Extents {
-        self.gaps(universe).collect()
-    }
-
     /// The addresses that are in both sets.
     pub fn intersection(&self, other: &Extents) -> Extents {
         let (few, many) = if self.len() <= other.len() {

@@ -13,14 +13,10 @@
 
 use std::ops::Range;
 
-use judge::counting::{self, SIGNIFICANT};
+use judge::counting;
 use record::RunRecord;
 use record::units::MIB;
 use record::{DeviceColumns, Part, PhaseName};
-
-/// Where discards are spread over so many intervals that hardly one could have
-/// 0.1 % of them, this share of what a typical interval has is significant, too.
-const SIGNIFICANT_OF_TYPICAL: f64 = 0.1;
 
 /// About so many cells are made of a device's discards.
 const CELLS: u64 = 64;
@@ -145,7 +141,7 @@ pub(super) fn of(record: &RunRecord) -> Evidence {
             device,
             single: one_at_a_time(record, discards),
         };
-        case.add_to(&mut evidence, range.clone(), bytes[index]);
+        case.add_to(&mut evidence, range.clone());
         // The kernel cuts what is beyond whole milliseconds.
         evidence.all.wait_us += 1e3;
     }
@@ -251,8 +247,8 @@ impl Draft {
 }
 
 impl Case<'_> {
-    fn add_to(&self, evidence: &mut Evidence, range: Range<usize>, total: u64) {
-        let drafts = self.drafts(range, total);
+    fn add_to(&self, evidence: &mut Evidence, range: Range<usize>) {
+        let drafts = self.drafts(range);
         for (i, draft) in drafts.iter().enumerate() {
             let before = i.checked_sub(1).and_then(|i| drafts.get(i));
             let after = drafts.get(i + 1);
@@ -301,9 +297,9 @@ impl Case<'_> {
         at[b.first] - end <= b.wait_s() + 1e-6
     }
 
-    fn drafts(&self, range: Range<usize>, total: u64) -> Vec<Draft> {
+    fn drafts(&self, range: Range<usize>) -> Vec<Draft> {
         let device = self.device;
-        let least = self.significant(range.clone(), total);
+        let least = counting::significant(&device.discard_bytes[range.clone()]);
         let intervals: Vec<usize> = range
             .filter(|&i| device.discards[i] > 0 && device.discard_bytes[i] >= least)
             .collect();
@@ -359,25 +355,6 @@ impl Case<'_> {
             wait_ms: a.wait_ms + b.wait_ms,
             seconds: end - intervals.at_s[a.first],
         }
-    }
-
-    /// Bytes from which an interval counts: a journal's own commits discard a
-    /// few KiB every few seconds.
-    fn significant(&self, range: Range<usize>, total: u64) -> u64 {
-        let mut bytes: Vec<u64> = self.device.discard_bytes[range]
-            .iter()
-            .copied()
-            .filter(|&b| b > 0)
-            .collect();
-        bytes.sort_unstable_by(|a, b| b.cmp(a));
-        let mut sum = 0.0;
-        let typical = bytes.iter().find(|&&b| {
-            sum += b as f64;
-            sum >= total as f64 / 2.0
-        });
-        let typical = typical.map_or(0.0, |&b| b as f64);
-        let least = (SIGNIFICANT * total as f64).min(SIGNIFICANT_OF_TYPICAL * typical);
-        (least as u64).max(1)
     }
 }
 

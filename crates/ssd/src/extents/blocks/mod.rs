@@ -49,7 +49,7 @@ impl Change {
 /// free.remove(100..200);
 /// assert_eq!(free.coalesce(150..300), 150..1 << 32);
 /// assert_eq!(free.pop_first(), Some(0..100));
-/// assert_eq!(free.pop_longest(), Some(150..1 << 32));
+/// assert_eq!(free.longest(), Some(150..1 << 32));
 /// ```
 #[derive(Clone)]
 pub struct BlockSet {
@@ -237,30 +237,12 @@ impl BlockSet {
         Some(range)
     }
 
-    /// Takes out the first range that ends behind a block, else the first of all: an elevator
-    /// that goes one way. Of a range that the block lies in, it takes the part from the block on.
-    pub fn pop_from(&mut self, block: u64) -> Option<Range<u64>> {
-        let range = self
-            .within(block..u64::MAX)
-            .next()
-            .or_else(|| self.first())?;
-        self.remove(range.clone());
-        Some(range)
-    }
-
     /// The longest range; of several the first.
+    ///
+    /// The first call looks at the whole set, later ones only at what changed since.
     pub fn longest(&mut self) -> Option<Range<u64>> {
         let longest = self.root.longest(self.height);
         (!longest.is_empty()).then_some(longest)
-    }
-
-    /// Takes the longest range out; of several the first.
-    ///
-    /// The first call looks at the whole set, later ones only at what changed since.
-    pub fn pop_longest(&mut self) -> Option<Range<u64>> {
-        let range = self.longest()?;
-        self.remove(range.clone());
-        Some(range)
     }
 
     /// The first block at or after one that is in the set.
