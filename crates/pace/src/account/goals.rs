@@ -82,11 +82,10 @@ impl GoalResult {
         }
     }
 
-    /// `at_worst`: the value with what may be ours, too.
-    fn measured(self, witness: Witness, found: Measured, at_worst: f64, most: f64) -> GoalResult {
+    fn measured(self, witness: Witness, found: Measured, most: f64) -> GoalResult {
         GoalResult {
             kept: match () {
-                () if found.value.max(at_worst) <= most => Kept::Met,
+                () if found.value <= most => Kept::Met,
                 () if found.low <= most => Kept::Unsure,
                 () => Kept::Missed,
             },
@@ -122,17 +121,22 @@ fn slowdown(share: Share, observed: &Observed, windows: [&Windows; 2]) -> GoalRe
     if let Some((loss, (witness, windows))) = closed {
         let beyond = |worst: &Worst| worst.value > (share + TOLERANCE).0;
         let losses = || windows.losses();
+        let result = result.measured(witness, loss.lost, share.0);
         return GoalResult {
+            kept: match result.kept {
+                Kept::Met if loss.lost_with_pauses > share.0 => Kept::Unsure,
+                kept => kept,
+            },
             first_missed_s: losses().find(beyond).map(|window| window.at_s),
             // The rest of a second at the end can be worse than every whole one.
             worst: losses()
                 .max_by(|a, b| a.value.total_cmp(&b.value))
                 .filter(|worst| worst.value >= loss.lost.value),
-            ..result.measured(witness, loss.lost, loss.lost_with_pauses, share.0)
+            ..result
         };
     }
     match observed.canary.map(|canary| canary.held_share) {
-        Some(Some(held)) => result.measured(Witness::Canary, held, held.value, share.0),
+        Some(Some(held)) => result.measured(Witness::Canary, held, share.0),
         Some(None) if observed.canary.is_some_and(|canary| canary.reads >= ENOUGH) => GoalResult {
             kept: Kept::NobodyElse,
             ..result
@@ -161,7 +165,7 @@ fn latency(limit: Duration, observed: &Observed) -> GoalResult {
             length_s: 0.0,
             value,
         }),
-        ..result.measured(Witness::Canary, found, found.value, limit.as_secs_f64())
+        ..result.measured(Witness::Canary, found, limit.as_secs_f64())
     }
 }
 
@@ -172,10 +176,5 @@ fn deadline(limit: Duration, elapsed: Duration) -> GoalResult {
         low: took,
         high: took,
     };
-    GoalResult::of(Limit::Deadline(limit)).measured(
-        Witness::Clock,
-        found,
-        found.value,
-        limit.as_secs_f64(),
-    )
+    GoalResult::of(Limit::Deadline(limit)).measured(Witness::Clock, found, limit.as_secs_f64())
 }
