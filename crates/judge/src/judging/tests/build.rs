@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::verdict::Verdict;
+use crate::verdict::{Finding, Reason, Verdict};
 use crate::{JudgeOptions, judge};
 use record::*;
 
@@ -277,4 +277,11 @@ impl Device {
             ..DeviceInfo::disk(self.name.clone())
         }
     }
+}
+
+/// The verdict is inconclusive for this reason at least.
+pub(super) fn assert_inconclusive(verdict: &Verdict, reason: Reason) {
+    let (found, reasons) = (verdict.verdict, &verdict.reasons);
+    assert_eq!(found, Finding::Inconclusive, "{}", verdict.summary);
+    assert!(reasons.contains(&reason), "{reasons:?}");
 }

@@ -1,6 +1,6 @@
 //! A dip that the control shows, too, isn't blamed on TRIM.
 
-use super::build::{Build, drive, level, reader};
+use super::build::{Build, assert_inconclusive, drive, level, reader};
 use crate::verdict::{Finding, Reason};
 use record::units::{GIB, MIB};
 use record::{Part, PhaseName};
@@ -48,12 +48,7 @@ fn a_clean_control_leaves_the_stall() {
 #[test]
 fn a_control_that_dips_too_takes_it_back() {
     let verdict = with_control(600.0, 2.5, 0.0).verdict();
-    assert_eq!(verdict.verdict, Finding::Inconclusive);
-    assert!(
-        verdict.reasons.contains(&Reason::ControlDipsToo),
-        "{:?}",
-        verdict.reasons
-    );
+    assert_inconclusive(&verdict, Reason::ControlDipsToo);
     assert!(verdict.summary.contains("control"), "{}", verdict.summary);
     assert!(!verdict.control.unwrap().foreground[0].dips.is_empty());
 }
@@ -76,15 +71,5 @@ fn a_control_beside_a_trickle_still_counts() {
     it.deletions[1].3 = 0;
     it.devices[0].discards[1] = level(20.0..35.0, 0.4);
     let verdict = it.verdict();
-    assert_eq!(
-        verdict.verdict,
-        Finding::Inconclusive,
-        "{:?}",
-        verdict.warnings
-    );
-    assert!(
-        verdict.reasons.contains(&Reason::ControlDipsToo),
-        "{:?}",
-        verdict.reasons
-    );
+    assert_inconclusive(&verdict, Reason::ControlDipsToo);
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::build::{Actor, Build, Device, Level, drive, level, reader};
+use super::build::{Actor, Build, Device, Level, assert_inconclusive, drive, level, reader};
 use crate::verdict::{BaselineFrom, Finding, Reason, Verdict};
 use crate::{JudgeOptions, judge};
 use record::units::{GIB, KIB, MIB};
@@ -137,8 +137,7 @@ fn a_processor_hog_throughout() {
         // With all its discards, but no slower while they run than beside them.
         let verdict = run(interval_s, 7.0..9.0, slow()).verdict();
         not_a_stall(&verdict);
-        assert_eq!(verdict.verdict, Finding::Inconclusive);
-        assert!(verdict.reasons.contains(&Reason::DipsWithoutDiscards));
+        assert_inconclusive(&verdict, Reason::DipsWithoutDiscards);
         // A big writer that takes 80 % is no stall either.
         let verdict = run(interval_s, 7.0..9.0, vec![level(5.0..16.0, 0.2 * BASE)]).verdict();
         not_a_stall(&verdict);
@@ -172,12 +171,7 @@ fn discards_that_did_not_come() {
     it.devices[0].bytes_each /= 10.0;
     it.events = vec![(EventKind::DiscardsDidNotCome, 14.9)];
     let verdict = it.verdict();
-    assert_eq!(verdict.verdict, Finding::Inconclusive);
-    assert!(
-        verdict.reasons.contains(&Reason::DiscardsDidNotCome),
-        "{:?}",
-        verdict.reasons
-    );
+    assert_inconclusive(&verdict, Reason::DiscardsDidNotCome);
 }
 
 #[test]
@@ -202,12 +196,7 @@ fn records_with_next_to_nothing() {
     }
     assert_eq!(one_discard.verdict().verdict, Finding::Inconclusive);
     let idle = run(0.1, 6.0..7.0, vec![level(0.0..25.0, 0.0)]).verdict();
-    assert_eq!(idle.verdict, Finding::Inconclusive);
-    assert!(
-        idle.reasons.contains(&Reason::TooFewOperations),
-        "{:?}",
-        idle.reasons
-    );
+    assert_inconclusive(&idle, Reason::TooFewOperations);
     // No device: nobody looked for discards.
     let mut blind = run(0.1, 6.0..7.0, vec![level(6.0..7.0, 0.0)]);
     blind.devices.clear();
@@ -241,20 +230,14 @@ fn an_interrupted_run() {
     (it.completed, it.length_s) = (false, 5.8);
     it.phases.pop();
     let verdict = it.verdict();
-    assert_eq!(verdict.verdict, Finding::Inconclusive);
-    assert!(verdict.reasons.contains(&Reason::Interrupted));
+    assert_inconclusive(&verdict, Reason::Interrupted);
     // Stopped in its baseline: nothing was deleted.
     it.length_s = 4.0;
     it.phases.truncate(1);
     it.deletions.clear();
     it.freed.clear();
     let verdict = it.verdict();
-    assert_eq!(verdict.verdict, Finding::Inconclusive);
-    assert!(
-        verdict.reasons.contains(&Reason::NoDeletion),
-        "{:?}",
-        verdict.reasons
-    );
+    assert_inconclusive(&verdict, Reason::NoDeletion);
     assert!(verdict.reasons.contains(&Reason::Interrupted));
     // What was said while it ran is kept, and how it ended is told.
     let mut record = it.record();

@@ -1,7 +1,7 @@
 //! Discards that can't be the deletion's: the verdict reports their effect, and not as the
 //! deletion's.
 
-use super::build::{Build, Device, drive, level, reader};
+use super::build::{Build, Device, assert_inconclusive, drive, level, reader};
 use super::faults::{BASE, run};
 use crate::verdict::{DipDiscards, Finding, NotTheDeletions, Reason, Verdict};
 use crate::{JudgeOptions, judge};
@@ -95,13 +95,7 @@ fn discards_before_the_deletion_spoil_no_baseline() {
     it.devices[0].discards = vec![level(0.5..4.5, 16.0)];
     it.actors[0].rate = vec![level(0.0..25.0, BASE), level(0.5..4.5, 600.0)];
     let verdict = judged(&it, |_| ());
-    assert_eq!(
-        verdict.verdict,
-        Finding::Inconclusive,
-        "{}",
-        verdict.summary
-    );
-    assert!(verdict.reasons.contains(&Reason::ForeignDiscards));
+    assert_inconclusive(&verdict, Reason::ForeignDiscards);
 }
 
 #[test]
@@ -109,13 +103,7 @@ fn more_than_was_freed_is_not_all_the_deletions() {
     let mut it = stalled();
     it.devices[0].bytes_each *= 10.0;
     let verdict = judged(&it, |_| ());
-    assert_eq!(
-        verdict.verdict,
-        Finding::Inconclusive,
-        "{}",
-        verdict.summary
-    );
-    assert!(verdict.reasons.contains(&Reason::ForeignDiscards));
+    assert_inconclusive(&verdict, Reason::ForeignDiscards);
     let others = verdict.others.unwrap();
     assert_eq!(others.why, NotTheDeletions::MoreThanFreed);
     assert!(

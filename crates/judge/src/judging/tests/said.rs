@@ -1,8 +1,8 @@
 //! The words and reasons of a verdict.
 
-use super::build::level;
+use super::build::{assert_inconclusive, level};
 use super::faults::{BASE, run};
-use crate::verdict::{Finding, Reason};
+use crate::verdict::Reason;
 use crate::{JudgeOptions, judge};
 use record::units::GIB;
 use record::{End, EndReason, EventKind, RunRecord};
@@ -110,8 +110,7 @@ fn a_failed_run_says_failed() {
         unfinished: vec![],
     });
     let verdict = judge(&record, &JudgeOptions::default());
-    assert_eq!(verdict.verdict, Finding::Inconclusive);
-    assert!(verdict.reasons.contains(&Reason::Failed));
+    assert_inconclusive(&verdict, Reason::Failed);
     assert!(!verdict.reasons.contains(&Reason::Interrupted));
     assert!(verdict.summary.contains("failed"), "{}", verdict.summary);
 }
