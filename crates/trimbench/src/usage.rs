@@ -87,4 +87,4 @@ fn name_commands(shown: &mut Error) {
 }
 
 #[cfg(test)]
-mod named;
+mod tests;

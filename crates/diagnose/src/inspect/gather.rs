@@ -6,7 +6,7 @@ use std::path::Path;
 
 use linux::SysRoot;
 use linux::dm::Tables;
-pub(super) use linux::host::is_container;
+use linux::host::is_container;
 use linux::mounts::{self, Mount};
 use linux::space::Space;
 use linux::sysroot::{entries, number};

@@ -151,7 +151,7 @@ impl Policy {
 }
 
 fn timers(sys: &SysRoot, mounts: &[Mount], now: Now) -> Vec<Trimmer> {
-    let container = super::gather::is_container(sys);
+    let container = linux::host::is_container(sys);
     let timer = |(name, enabled): (String, bool)| {
         let timer = Unit::of(sys, &name)?;
         let service = match timer.last("Unit") {
