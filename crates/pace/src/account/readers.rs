@@ -68,7 +68,9 @@ pub struct ReaderLoss {
     pub baseline_per_s: f64,
     /// Reads each second from the first byte freed to the end.
     pub during_per_s: f64,
-    /// The share of their reads that they lost beside discards, over the whole time.
+    /// The share of their reads that they lost, over the whole time: at least beside discards, at
+    /// most with the pauses that were slower, and between the two as the best guess. On a drive
+    /// that goes on after a discard's end it came closest (docs/figures/claim.md).
     pub lost: Measured,
     /// The share by which the pauses, without any discard in service, were slower than
     /// the time before: commits, other I/O, or a load that changed. `None` if either is
@@ -135,6 +137,8 @@ struct Look {
 pub(super) struct Readers {
     before: Reads,
     pauses: Reads,
+    /// The pauses up to the last discard: what comes after it is not the deletion's.
+    between: Reads,
     beside: Reads,
     /// The pauses of late.
     lately: Reads,
@@ -207,6 +211,7 @@ impl Readers {
     }
 
     fn all_beside(&mut self) {
+        self.between = self.pauses;
         for look in std::mem::take(&mut self.undecided) {
             let lost = self.lately.per_s() * look.reads.length.0 - look.reads.ops;
             self.beside.add(&look.reads);
@@ -249,8 +254,8 @@ impl Readers {
         let value = self.lost / expected;
         let doubt = self.doubt() + FLOOR;
         let during = ops / (self.pauses.length + self.beside.length).0;
-        let both = self.before.ops >= ENOUGH && self.pauses.ops >= ENOUGH;
-        let slower_pauses = both.then(|| 1.0 - self.pauses.per_s() / self.before.per_s());
+        let both = self.before.ops >= ENOUGH && self.between.ops >= ENOUGH;
+        let slower_pauses = both.then(|| 1.0 - self.between.per_s() / self.before.per_s());
         let slower = slower_pauses.filter(|&slower| slower > doubt);
         let lost_with_pauses = value + slower.unwrap_or(0.0) * (1.0 - value);
         let lost_with_pauses = lost_with_pauses.clamp(0.0, 1.0);
@@ -259,7 +264,7 @@ impl Readers {
             baseline_per_s: quiet.per_s(),
             during_per_s: during,
             lost: Measured {
-                value: value.clamp(0.0, 1.0),
+                value: f64::midpoint(value, lost_with_pauses).clamp(0.0, 1.0),
                 low: (value - doubt).clamp(0.0, 1.0),
                 high: (lost_with_pauses + doubt).clamp(0.0, 1.0),
             },

@@ -168,7 +168,7 @@ fn what_nobody_measured_is_not_told() {
 }
 
 #[test]
-fn a_load_that_changes_by_itself_is_no_loss() {
+fn pauses_that_are_slower_count_half() {
     let mut world = World::new(&Goal::default());
     world.quiet(300, 10.0);
     for _ in 0..30 {
@@ -176,19 +176,21 @@ fn a_load_that_changes_by_itself_is_no_loss() {
         world.quiet(90, 8.0);
     }
     let readers = world.account.observed().readers.unwrap();
-    assert!((readers.lost.value - 0.10).abs() < 0.03, "{readers:?}");
     let slower = readers.slower_pauses.unwrap();
     assert!((slower - 0.2).abs() < 0.02, "{slower}");
-    // Or the drive was slow in the pauses because of the deletion.
+    assert!(readers.lost.low < 0.10, "{readers:?}");
+    // Or the drive was slow in the pauses because of the deletion. Nobody knows.
     let all = 1.0 - 0.9 * 0.8;
     assert!(readers.lost.high > all, "{readers:?}");
+    let middle = f64::midpoint(0.10, all);
+    assert!((readers.lost.value - middle).abs() < 0.03, "{readers:?}");
     assert_eq!(world.judged(&Goal::slowdown(0.15))[0].kept, Kept::Unsure);
     assert_eq!(world.judged(&Goal::slowdown(0.35))[0].kept, Kept::Met);
     // And then they end, while discards that never come are waited for.
     world.freed += 100 * MIB;
     world.quiet(3000, 0.0);
-    let readers = world.account.observed().readers.unwrap();
-    assert!((readers.lost.value - 0.10).abs() < 0.03, "{readers:?}");
+    let after = world.account.observed().readers.unwrap();
+    assert!((after.lost.value - middle).abs() < 0.03, "{after:?}");
 }
 
 #[test]
