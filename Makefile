@@ -146,9 +146,10 @@ bench-small: ## Trees of small files removed by `trimbench rm -r` beside `rm -r`
 	$(CARGO) build --release --locked -p trimbench
 	bench/small $(BENCH_SMALL)
 
-bench-db: ## What PostgreSQL loses while 8 GiB are deleted beside it on PATH_TO_TEST: rm, a chunk and a pause, `trimbench rm`; checkpoints off and on (half an hour; needs PostgreSQL, root)
+bench-db: ## What PostgreSQL, MariaDB and RocksDB lose while a file is deleted beside them on PATH_TO_TEST: rm, a chunk and a pause, `trimbench rm`; checkpoints off and on (45 minutes; needs them, sysbench, root)
 	$(CARGO) build --release --locked -p trimbench
 	bench/db --path $(PATH_TO_TEST) $(BENCH_DB)
+	bench/servers --path $(PATH_TO_TEST)
 
 bench-claim: ## How far the loss that `rm` and `fstrim` report is from fio's, on PATH_TO_TEST and on two simulated drives (20 minutes)
 	scripts/setup test

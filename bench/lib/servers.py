@@ -76,13 +76,13 @@ class Postgres:
 
 
 @contextlib.contextmanager
-def mariadb(data):
-    """A server over a new folder; the command that runs a query, which comes last."""
+def mariadb(data, *words):
+    """A server with these options over a new folder; the command that runs a query, which comes last."""
     socket = f"/tmp/trimbench-{os.getpid()}.sock"
     client = [find("mariadb", "mysql"), f"--socket={socket}", "--user=root", "-e"]
     call(find("mariadb-install-db", "mysql_install_db"), f"--datadir={data}", "--user=root", "--auth-root-authentication-method=normal")
     with running(find("mariadbd", "/usr/sbin/mariadbd", "mysqld"), f"--datadir={data}", f"--socket={socket}", "--skip-networking", "--user=root",
-                 "--skip-log-bin", "--innodb-flush-log-at-trx-commit=0") as server:
+                 "--skip-log-bin", "--innodb-flush-log-at-trx-commit=0", *words) as server:
         until({}, *client, "SELECT 1", server=server)
         yield client
 
