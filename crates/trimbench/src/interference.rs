@@ -17,6 +17,9 @@ use crate::goal::GoalArgs;
 /// If readers are slower in the pauses than before by more than this share, a note says so.
 const SLOWER: f64 = 0.05;
 
+/// So many reads have a 99.9th percentile that isn't just the longest.
+const FOR_P999: u64 = 1000;
+
 /// Reports how much other I/O lost and waited.
 pub(crate) fn lost(summary: &Summary) -> String {
     let observed = summary.observed.as_ref();
@@ -63,7 +66,10 @@ fn of_series(readers: &ReaderLoss, ops: &str) -> String {
 fn of_canary(canary: &CanaryWaits) -> String {
     let (added, most) = (time(canary.p999_added), time(canary.max_added));
     let reads = count(canary.reads);
-    format!("a read waited {added} longer (p99.9 of {reads}; at most {most})")
+    match canary.reads >= FOR_P999 {
+        true => format!("a read waited {added} longer (p99.9 of {reads}; at most {most})"),
+        false => format!("a read waited at most {most} longer (of {reads})"),
+    }
 }
 
 /// Sentences about the goal: whether each part was kept, and what else made reads wait.

@@ -50,7 +50,7 @@ fn line(device: &DeviceUpdate, debt: Option<String>) -> String {
         text += &format!(
             "  flushes {} {}",
             show::rate(device.flushes.per_s),
-            mean(&device.flushes)
+            show::mean_ms(device.flushes.mean_ms)
         );
         text += &format!("  in flight {}", device.in_flight);
     }
@@ -70,14 +70,8 @@ fn work(work: &Work) -> String {
         "{} {}/s {}",
         show::rate(work.per_s),
         show::bytes(work.bytes_per_s as u64),
-        mean(work)
+        show::mean_ms(work.mean_ms)
     )
-}
-
-/// The mean wait; `-` without operations.
-pub(super) fn mean(work: &Work) -> String {
-    work.mean_ms
-        .map_or("-".to_owned(), |ms| show::latency_us(ms * 1e3))
 }
 
 fn sender(one: &SenderWork, seconds: f64) -> String {

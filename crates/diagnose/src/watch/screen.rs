@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Paragraph};
 use record::units::{self as show, names};
 
-use super::lines::{clock, mean};
+use super::lines::clock;
 use super::update::{Blocked, DeviceUpdate, Update, Work};
 use super::view::{Moment, View};
 use crate::Look;
@@ -178,7 +178,7 @@ impl Painter<'_> {
                 work(&device.reads),
                 work(&device.writes),
                 short(device.flushes.per_s),
-                mean(&device.flushes),
+                show::mean_ms(device.flushes.mean_ms),
                 device.in_flight
             ),
             false => "  its counters are switched off (queue/iostats is 0)".to_owned(),
@@ -391,7 +391,7 @@ fn work(work: &Work) -> String {
         "{:>7} {:>8} {:>7}",
         short(work.per_s),
         show::bytes(work.bytes_per_s as u64),
-        mean(work)
+        show::mean_ms(work.mean_ms)
     )
 }
 
@@ -413,9 +413,7 @@ fn sender(one: &SenderWork, seconds: f64) -> String {
             format!("{} ({pid})", one.program)
         }),
     };
-    let mean = one
-        .mean_ms
-        .map_or("-".to_owned(), |ms| show::latency_us(ms * 1e3));
+    let mean = show::mean_ms(one.mean_ms);
     format!(
         "{:<22} {:<8} {:>7} {:>8} {:>7} {:>8}  {}",
         cut(&program, 22),

@@ -20,6 +20,9 @@ use crate::why::{Missing, SenderWork, Subject, Victim, join};
 /// Share of one processor that looking at threads may take.
 const BUDGET: f64 = 0.0015;
 
+/// The same while a discard is in flight: a stall is short, and each thread must be looked at in it.
+const BUDGET_IN_DISCARDS: f64 = 0.05;
+
 /// The least time that a turn may take: or a slow machine would look at nothing.
 const LEAST: Duration = Duration::from_micros(100);
 
@@ -102,16 +105,19 @@ impl Watcher {
     /// Looks once; `period` is the time until the next look.
     pub fn look(&mut self, period: Duration) {
         let now_s = monotonic_s();
-        self.sampler.turn(now_s, period.mul_f64(BUDGET).max(LEAST));
-        if now_s - self.read_s < READ_S {
-            return;
-        }
-        self.read_s = now_s;
+        let mut budget = BUDGET;
         if let Some(tracer) = &mut self.tracer {
-            tracer.read(now_s, &self.window.disks);
-            // A deletion may be over before the next list of processes.
-            self.sampler.notice(&tracer.programs(), now_s);
+            if now_s - self.read_s >= READ_S {
+                self.read_s = now_s;
+                tracer.read(now_s, &self.window.disks);
+                // A deletion may be over before the next list of processes.
+                self.sampler.notice(&tracer.programs(), now_s);
+            }
+            if tracer.is_discarding(now_s) {
+                budget = BUDGET_IN_DISCARDS;
+            }
         }
+        self.sampler.turn(now_s, period.mul_f64(budget).max(LEAST));
     }
 
     /// All that has happened since the last update.

@@ -237,8 +237,16 @@ fn freed(deletion: &Deletion) -> String {
 }
 
 fn without(why: &Why) -> String {
-    let text = why.without_trim_s.map(show::seconds);
-    text.map_or(String::new(), |text| format!(" Without TRIM: {text}."))
+    let Some(seconds) = why.without_trim_s.map(show::seconds) else {
+        return String::new();
+    };
+    match &why.client {
+        Some(client) => format!(
+            " {} would take {seconds} without TRIM.",
+            record::units::names::harmless(&client.name)
+        ),
+        None => format!(" Without TRIM: {seconds}."),
+    }
 }
 
 /// The other waits in a sentence.

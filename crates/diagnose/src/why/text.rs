@@ -150,9 +150,7 @@ fn senders(all: &[SenderWork]) -> String {
     let least = all.first().map_or(0.0, |one| one.in_drive_s / 100.0);
     for one in all.iter().filter(|one| one.in_drive_s >= least).take(ROWS) {
         let program = record::units::names::harmless(&one.program);
-        let mean = one
-            .mean_ms
-            .map_or("-".to_owned(), |ms| show::latency_us(ms * 1e3));
+        let mean = show::mean_ms(one.mean_ms);
         text += &format!(
             "  {:<8} {:>9} × {:>8} {:>9}, {:>8} in the drive  {}{}\n",
             one.device,
@@ -183,7 +181,7 @@ fn devices(why: &Why) -> String {
         if index == 0 {
             text += "\nDevices         reads  mean   writes  mean   discards  mean    flushes  mean    discarding\n";
         }
-        let ms = |ms: Option<f64>| ms.map_or("-".to_owned(), |ms| show::latency_us(ms * 1e3));
+        let ms = show::mean_ms;
         text += &format!(
             "  {:<8} {:>10} {:>8} {:>8} {:>8} {:>7} {:>8} {:>7} {:>8}  {}\n",
             one.device,

@@ -57,6 +57,9 @@ struct Unexplained {
 /// A stack comes after so long at most, in seconds.
 const STACK_S: f64 = 0.02;
 
+/// A discard that is in flight for so long has perhaps lost its end, in seconds.
+const LOST_S: f64 = 10.0;
+
 /// All that was traced.
 #[derive(Debug, Default)]
 pub struct Trace {
@@ -218,6 +221,12 @@ impl Trace {
         all.for_each(Spans::join);
         self.forget_idle();
         out
+    }
+
+    /// Whether a discard is in flight. One that takes very long may have lost its end.
+    pub fn is_discarding(&self, now_s: f64) -> bool {
+        let mut issued = self.open.values().filter_map(|open| open.issued_s);
+        issued.any(|issued_s| now_s - issued_s < LOST_S)
     }
 
     /// Adds what was drained later.

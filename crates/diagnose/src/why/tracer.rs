@@ -110,6 +110,11 @@ impl Tracer {
         own.map(|one| one.pid).collect()
     }
 
+    /// Whether a discard is in flight, as far as its events were read.
+    pub fn is_discarding(&self, now_s: f64) -> bool {
+        self.trace.is_discarding(now_s)
+    }
+
     /// Leaves out deletions while reading takes too long.
     fn save(&mut self, now_s: f64, spent_s: f64) {
         let Some((sum_s, resumes_s)) = &mut self.spare else {

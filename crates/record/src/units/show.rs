@@ -126,6 +126,15 @@ pub fn latency_us(us: f64) -> String {
     }
 }
 
+/// A mean wait as the kernel's statistics have it, in whole milliseconds; `-` without operations.
+pub fn mean_ms(ms: Option<f64>) -> String {
+    match ms {
+        None => "-".to_owned(),
+        Some(0.0) => "< 1 ms".to_owned(),
+        Some(ms) => latency_us(ms * 1e3),
+    }
+}
+
 /// A share of 1 in per cent, e.g. `0.6 %`, `42 %`.
 pub fn percent(share: f64) -> String {
     if !share.is_finite() {

@@ -139,6 +139,59 @@ fn a_stall_on_a_slow_drive_is_shown_recorded_and_counted() {
     assert!(figures.contains(&line), "{line:?} missing in\n{figures}");
 }
 
+#[test]
+fn who_waits_in_a_short_stall_is_named_among_many_threads() {
+    if lacks(NEEDS) {
+        return;
+    }
+    let _turn = alone();
+    let lab = OwnLab::new();
+    let name = lab.dir().file_name().unwrap().to_str().unwrap().to_owned();
+    let mount = lab.mount();
+    let up = ["--profile", "t500", "--slower", "50", "--size", "2G"];
+    let at = ["--fs", "ext4", "--mount", mount.to_str().unwrap()];
+    lab.up(&name, &[&up[..], &at, &["-o", "discard"]].concat());
+    let shell = |script: &str| {
+        let mut command = Command::new("sh");
+        command.arg("-c").arg(script).current_dir(&mount);
+        command
+    };
+    let files = "dd if=/dev/zero of=read bs=1M count=16 oflag=direct status=none; fallocate -l 640M big; sync -f .";
+    assert!(shell(files).status().unwrap().success());
+    let sleepers = "trap 'kill $(jobs -p)' TERM; for i in $(seq 500); do sleep 60 & done; wait";
+    let mut sleepers = shell(sleepers).spawn().unwrap();
+    // Longer than the watch.
+    let mut reader = shell("exec dd if=read of=/dev/null bs=4k iflag=direct status=none")
+        .spawn()
+        .unwrap();
+    let updates_file = mount.join("updates");
+    let mut command = trimbench();
+    command
+        .arg("watch")
+        .arg(&mount)
+        .args(["--interval", "200ms", "--for", "4s"]);
+    command.arg("--json").arg(&updates_file);
+    let watching = start(lab.in_here(command));
+    std::thread::sleep(Duration::from_millis(1500));
+    assert!(shell("rm big; sync -f .").status().unwrap().success());
+    let done = watching.wait();
+    let _ = reader.kill();
+    reader.wait().unwrap();
+    rustix::process::kill_process(
+        rustix::process::Pid::from_child(&sleepers),
+        rustix::process::Signal::TERM,
+    )
+    .unwrap();
+    sleepers.wait().unwrap();
+    done.succeeds();
+    let all = updates(&std::fs::read_to_string(updates_file).unwrap());
+    let blocked = all
+        .iter()
+        .flat_map(|one| one["blocked"].as_array().unwrap());
+    let behind = blocked.filter(|one| one["program"] == "dd" && one["cause"] == "behind-discards");
+    assert!(behind.count() >= 1, "{all:#?}");
+}
+
 /// Runs `watch` in a terminal of 80 by 24, presses keys when the screen shows given words, and
 /// prints what it wrote. The last line is its exit code.
 const TERMINAL: &str = r#"

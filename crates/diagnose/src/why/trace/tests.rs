@@ -54,6 +54,26 @@ fn discards_are_joined_with_senders_stacks_and_times() {
 }
 
 #[test]
+fn a_discard_is_in_flight_until_its_end_is_seen_or_lost() {
+    let disks = Disks::of([(LOOP0, "loop0")]);
+    let mut trace = Trace::default();
+    let mut in_flight = |line: &str, now_s| {
+        trace.add_line(line, &disks);
+        trace.is_discarding(now_s)
+    };
+    let lines: Vec<&str> = TEXT
+        .lines()
+        .filter(|line| line.contains("block_"))
+        .collect();
+    assert!(!in_flight(lines[0], 10.0));
+    assert!(in_flight(lines[1], 10.01));
+    assert!(!in_flight(lines[2], 10.05));
+    assert!(!in_flight(lines[3], 10.05));
+    assert!(in_flight(lines[4], 10.06));
+    assert!(!in_flight("CPU:1 [LOST 3 EVENTS]", 21.0));
+}
+
+#[test]
 fn drained_pieces_add_up_to_the_whole() {
     let disks = Disks::of([(LOOP0, "loop0")]);
     let mut trace = Trace::default();

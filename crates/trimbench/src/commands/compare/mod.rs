@@ -148,13 +148,21 @@ fn judge(
                 return Ok(Exit::ConditionHeld);
             }
             Outcome::Unknown => unknown = unknown.or(Some(condition)),
-            Outcome::Fails => {}
+            Outcome::Fails => people.print(&passed(condition, comparison)),
         }
     }
     match unknown {
         Some(condition) => Err(Error::Unqualified(nothing_known(condition))),
         None => Ok(Exit::Done),
     }
+}
+
+fn passed(condition: &ChangeCondition, comparison: &Comparison) -> String {
+    let doubt = match condition.of(comparison, true) {
+        Outcome::Fails => "",
+        _ => ", but the noise can't rule it out (--set strict=true gives 3 then)",
+    };
+    format!("--fail-on '{condition}' does not hold{doubt}\n")
 }
 
 fn nothing_known(condition: &ChangeCondition) -> String {
