@@ -89,6 +89,8 @@ proptest! {
         prop_assert_eq!(set.last(), runs.last().cloned());
         for address in all {
             prop_assert_eq!(set.contains(address), bitmap.0[address as usize]);
+            let around = runs.iter().find(|run| run.contains(&address)).cloned();
+            prop_assert_eq!(set.around(address), around);
         }
     }
 
@@ -103,6 +105,19 @@ proptest! {
         prop_assert_eq!(set.covers(asked.clone()), outside.is_empty());
         prop_assert_eq!(set.within(asked.clone()).collect::<Vec<_>>(), inside);
         prop_assert_eq!(set.gaps(asked).collect::<Vec<_>>(), outside);
+    }
+
+    #[test]
+    fn a_range_that_is_added_is_part_of_the_range_that_coalesce_returns(
+        changes in prop::collection::vec(change(), 0..60),
+        added in range(),
+    ) {
+        let (mut set, mut bitmap) = built(&changes);
+        bitmap.set(added.clone(), true);
+        let runs = bitmap.runs(0..SPACE as u64, true);
+        let whole = runs.iter().find(|run| !added.is_empty() && run.contains(&added.start));
+        prop_assert_eq!(set.coalesce(added.clone()), whole.cloned().unwrap_or(added));
+        prop_assert_eq!(set.iter().collect::<Vec<_>>(), runs);
     }
 
     #[test]
