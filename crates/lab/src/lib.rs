@@ -64,7 +64,6 @@
 #![forbid(unsafe_code)]
 
 mod control;
-pub mod crash;
 mod device;
 mod discards;
 mod down;

@@ -17,7 +17,6 @@ use std::time::Duration;
 use ssd::{Card, Drive};
 
 use crate::control::{self, Order, Reply};
-use crate::crash::Log;
 use crate::device::Device;
 use crate::error::LabError;
 use crate::faults::Fault;
@@ -28,7 +27,6 @@ use crate::spec::Spec;
 use crate::stats::Stats;
 use crate::store::{Content, Store};
 use crate::trip::Looks;
-use record::units::names;
 
 /// A client that has sent no whole message after this time is dropped.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -108,18 +106,6 @@ fn make(spec: &Spec, card: &Card) -> Result<Device<FuseReply>, LabError> {
             .map_err(LabError::io("cannot read the store", shown))?;
         data.into_iter().for_each(|range| drive.premap(range));
     }
-    let store = match &spec.log {
-        None => store,
-        Some(file) => {
-            let log = Log::create(
-                file,
-                spec.size_bytes,
-                spec.sector_bytes,
-                spec.log_limit_bytes,
-            );
-            store.with_log(log.map_err(LabError::io("cannot make the log", file))?)
-        }
-    };
     Ok(Device::new(drive, store, spec.slower))
 }
 
@@ -183,16 +169,6 @@ fn answer_orders(
             let _ = control::send(&mut stream, &Reply::Done);
             return session.unmount_and_join();
         }
-        if let Ok(Order::Snapshot(file)) = order {
-            // It takes long, and others have orders meanwhile.
-            let copied = start("lab-snapshot", device, move |device| {
-                let _ = control::send(&mut stream, &snapshot(device, &file));
-            });
-            if let Err(error) = copied {
-                log(&error.to_string());
-            }
-            continue;
-        }
         let reply = match order {
             Ok(Order::Stats) => Reply::Stats(Box::new(Stats {
                 transport: Some(session.transport().clone()),
@@ -219,8 +195,8 @@ fn obey(
     looks: &mut Looks,
 ) -> Reply {
     match order {
-        // The last three are carried out where they come in.
-        Order::Ping | Order::Stop | Order::Snapshot(_) | Order::Stats => {}
+        // The last two are carried out where they come in.
+        Order::Ping | Order::Stop | Order::Stats => {}
         Order::ResetStats => device.reset_stats(),
         Order::Set(changes) => match set(&changes, place, spec) {
             Ok(card) => device.set_card(&card),
@@ -231,11 +207,6 @@ fn obey(
                 device.reader_side(depth as usize, Duration::from_nanos(nanos));
             }
             looks.look(device, place);
-        }
-        Order::Mark(text) => {
-            if let Err(error) = device.store().mark(&text) {
-                return Reply::Refused(error.to_string());
-            }
         }
         Order::Fault(text) => match text
             .parse()
@@ -254,16 +225,6 @@ fn obey(
         Order::HangMs(ms) => device.hang(Duration::from_millis(ms)),
     }
     Reply::Done
-}
-
-fn snapshot(device: &Device<FuseReply>, file: &Path) -> Reply {
-    match device.store().snapshot(file) {
-        Ok(()) => Reply::Done,
-        Err(error) => Reply::Refused(format!(
-            "cannot copy its data to {}: {error}",
-            names::shown(file)
-        )),
-    }
 }
 
 /// Changes figures, and stores them in the specification, which a record made on the drive repeats.

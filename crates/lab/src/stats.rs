@@ -42,9 +42,6 @@ pub struct Stats {
     /// Writes that failed because the data took all they may: the store's limit,
     /// or all the memory or disk space there is.
     pub no_room: u64,
-    /// Writes, discards, flushes and marks that the drive's log had no room for. Writes and flushes
-    /// among them failed.
-    pub not_logged: u64,
     /// Commands not answered.
     pub in_flight: u64,
     /// How much later than the model's time commands were answered, in microseconds: the median,

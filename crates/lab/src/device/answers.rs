@@ -272,7 +272,6 @@ impl<A: Answer> Device<A> {
             power,
             stored_bytes: self.store.allocated().unwrap_or(0),
             no_room: self.store.refused(),
-            not_logged: self.store.not_logged(),
             ..counts.stats()
         }
     }

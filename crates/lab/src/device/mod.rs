@@ -21,7 +21,7 @@ use rustix::io::Errno;
 use ssd::Drive;
 
 use crate::stats::Kind;
-use crate::store::{Flush, Store, lock};
+use crate::store::{Store, lock};
 
 mod answers;
 mod state;

@@ -10,7 +10,6 @@ use ssd::{Command, Completion, Drive, Figures, Id, Time};
 
 use crate::faults::{Faults, Outcome};
 use crate::stats::{Counts, Kind};
-use crate::store::Flush;
 
 /// Discards that a fault does after their answers: when, and from where to where.
 pub(super) type LateTrims = BinaryHeap<Reverse<(Instant, u64, u64)>>;
@@ -49,7 +48,7 @@ pub(super) struct Pending<A> {
     /// How often the power had been cut when it arrived.
     pub(super) cuts: u64,
     /// Of a flush: its number.
-    pub(super) flush: Flush,
+    pub(super) flush: u64,
 }
 
 impl<A> State<A> {

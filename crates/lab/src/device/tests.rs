@@ -258,27 +258,6 @@ fn a_power_cut_leaves_nothing_acknowledged_that_it_takes_back() {
 }
 
 #[test]
-fn neither_power_off_nor_writes_wait_for_a_snapshot() {
-    let device = device(&[], true);
-    let store = device.store();
-    assert_eq!(ask(&device, Op::Write(0, &[1; 8192])), Said::Done);
-    let begun = store.begin_snapshot(tempfile::tempfile().unwrap()).unwrap();
-    // Nobody copies meanwhile.
-    assert_eq!(ask(&device, Op::Write(4096, &[2; 8192])), Said::Done);
-    device.cut_power().unwrap();
-    device.restore_power();
-    assert_eq!(ask(&device, Op::Write(4096, &[3; 4096])), Said::Done);
-    let copied = store.finish_snapshot(begun).unwrap();
-    let mut copy = [9; 3 * 4096];
-    copied.file().read_exact_at(&mut copy, 0).unwrap();
-    assert!(copy[..8192].iter().all(|byte| *byte == 1));
-    assert!(copy[8192..].iter().all(|byte| *byte == 0));
-    let mut now = [9; 3 * 4096];
-    store.read(0, &mut now).unwrap();
-    assert_eq!((now[0], now[4096], now[8192]), (0, 3, 0));
-}
-
-#[test]
 fn one_thread_of_the_front_end_waits_for_what_is_due_and_the_timekeeper_helps_out() {
     let device = device(&["read.latency=200ms"], false);
     device.leave_to_front_end();

@@ -68,9 +68,8 @@ impl Store {
         self.work.notify_all();
     }
 
-    /// Punches out a range, which a snapshot may have to copy first; whether it reads as zeros now.
+    /// Punches out a range; whether it reads as zeros now.
     fn give_back(&self, range: &Range<u64>) -> bool {
-        self.preserve(range);
         punch(&self.file, range).is_ok() || self.overwrite_with_zeros(range).is_ok()
     }
 
@@ -87,7 +86,7 @@ impl Store {
 }
 
 /// Makes a range of a file read as zeros and take no space.
-pub(crate) fn punch(file: &File, range: &Range<u64>) -> rustix::io::Result<()> {
+fn punch(file: &File, range: &Range<u64>) -> rustix::io::Result<()> {
     fallocate(
         file,
         FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE,

@@ -1,7 +1,6 @@
 //! `trimbench lab`: drives that behave like given ones.
 
 pub(crate) mod args;
-mod crash;
 mod fault;
 pub(crate) mod near;
 mod show;
@@ -54,9 +53,6 @@ pub(crate) fn run(args: LabArgs) -> Result<Exit, Error> {
             let error = lab.exec(&name, Command::new(program).args(arguments));
             return not_run(error);
         }
-        LabCommand::Mark { name, text } => lab.mark(&name, &text)?,
-        LabCommand::Snapshot { name, file } => lab.snapshot(&name, &file)?,
-        LabCommand::Crash(args) => return crash::crash(&args),
         LabCommand::Down { names, all, force } => return down(&lab, &names, all, force),
         LabCommand::Profiles(args) => match args.command {
             None => Stream::Out.print(&show::profiles()),

@@ -160,10 +160,6 @@ fn facts(info: &Info, stats: &Stats) -> String {
         let why = "writes failed, for the data took all they may";
         line("no room", format!("{} {why}", count(stats.no_room)));
     }
-    if stats.not_logged > 0 {
-        let missing = "writes, discards and flushes are missing there; every write fails";
-        line("log full", format!("{} {missing}", count(stats.not_logged)));
-    }
     for fault in show::faults(stats) {
         line("fault", fault);
     }

@@ -64,8 +64,6 @@ fn spec(args: &UpArgs) -> Result<Spec, Error> {
     spec.sector_bytes = details.sector_bytes();
     spec.partscan = details.partscan();
     spec.io_uring = details.io_uring();
-    spec.log = details.log.as_ref().map(absolute).transpose()?;
-    spec.log_limit_bytes = details.log_limit();
     spec.slower = args.slower;
     spec.fs = args.fs;
     spec.mount = args.mount.as_ref().map(absolute).transpose()?;
