@@ -24,7 +24,6 @@ use crate::fuse::{self, Reply as FuseReply, Session};
 use crate::guardian::{self, Guardian};
 use crate::place::Place;
 use crate::spec::Spec;
-use crate::stats::Stats;
 use crate::store::{Content, Store};
 use crate::trip::Looks;
 
@@ -65,7 +64,7 @@ pub fn serve(dir: &Path) -> Result<(), LabError> {
     let device = Arc::new(make(&spec, &card)?);
     let granule = u32::try_from(card.figures().granule).unwrap_or(4096);
     let (size, on) = (spec.size_bytes, place.fuse());
-    let session = fuse::mount(&device, size, granule, &on, spec.io_uring)
+    let session = fuse::mount(&device, size, granule, &on)
         .map_err(LabError::io("cannot mount FUSE on", on))?;
 
     let timekeeper = start("lab-time", &device, |d| d.keep_time())?;
@@ -170,10 +169,7 @@ fn answer_orders(
             return session.unmount_and_join();
         }
         let reply = match order {
-            Ok(Order::Stats) => Reply::Stats(Box::new(Stats {
-                transport: Some(session.transport().clone()),
-                ..device.stats()
-            })),
+            Ok(Order::Stats) => Reply::Stats(Box::new(device.stats())),
             Ok(order) => obey(order, device, place, &mut spec, &mut looks),
             Err(error) => Reply::Refused(format!("cannot understand this order: {error}")),
         };

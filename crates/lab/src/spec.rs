@@ -37,8 +37,6 @@ pub struct Spec {
     pub sector_bytes: u32,
     /// Whether the kernel looks for partitions on it, as `losetup --partscan`.
     pub partscan: bool,
-    /// Whether requests come over io_uring, where that can be had.
-    pub io_uring: bool,
     /// Opens the data that `store` holds, of a drive that was there before, instead of emptying it.
     pub keep: bool,
     /// Also takes a file as `store` that holds something else.
@@ -85,7 +83,6 @@ impl Spec {
             volatile_cache: false,
             sector_bytes: 512,
             partscan: false,
-            io_uring: true,
             keep: false,
             force: false,
             slower: 1.0,

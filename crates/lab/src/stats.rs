@@ -5,8 +5,6 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-use crate::fuse::Transport;
-
 record::kinds! {
     /// The kinds of commands that are counted.
     pub enum Kind["kind of commands"] {
@@ -54,8 +52,6 @@ pub struct Stats {
     pub hangs_for_s: Option<f64>,
     /// Whether it has power. Without it everything fails.
     pub power: bool,
-    /// The way that requests come.
-    pub transport: Option<Transport>,
 }
 
 /// A fault, and the number of commands that it struck.

@@ -46,7 +46,6 @@ mod lab_full;
 mod lab_gone;
 mod lab_run;
 mod lab_time;
-mod lab_transport;
 mod make_run;
 mod many_files;
 mod next_step;

@@ -180,8 +180,6 @@ section! {
         "sector-size" sector_bytes: u32 = sector, default "512";
         /// The kernel looks for partitions on it, as losetup's option does.
         "partscan" partscan: bool = truth, default "false";
-        /// Take requests over io_uring if the kernel has FUSE over it (Linux 6.14).
-        "io-uring" io_uring: bool = truth, default "true";
         /// Use the data that --store holds, of an earlier drive.
         "keep" keep: bool = truth, default "false";
         /// Most data that it keeps; writes beyond fail. In memory at most what is free and not

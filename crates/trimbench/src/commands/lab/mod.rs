@@ -26,14 +26,9 @@ pub(crate) fn run(args: LabArgs) -> Result<Exit, Error> {
         need_root()?;
     }
     // A server must not report here: its maker reads this as its last words.
-    if needs_drives && !matches!(args.command, LabCommand::Serve { .. }) {
-        if let Err(error) = ::lab::put_back_switch() {
-            console::error(&Error::from(error));
-        }
-        // `down` finds dead drives, too.
-        if !matches!(args.command, LabCommand::Down { .. }) {
-            sweep(&lab);
-        }
+    // `down` finds dead drives, too.
+    if needs_drives && !matches!(args.command, LabCommand::Serve { .. } | LabCommand::Down { .. }) {
+        sweep(&lab);
     }
     match args.command {
         LabCommand::Up(args) => up::up(&lab, &args)?,

@@ -150,9 +150,6 @@ fn facts(info: &Info, stats: &Stats) -> String {
         stats.in_flight,
     );
     let mut line = |label: &str, line: String| text += &format!("{label:<11}{line}\n");
-    if let Some(transport) = &stats.transport {
-        line("requests", format!("through {transport}"));
-    }
     for (number, near) in near(info).into_iter().enumerate() {
         line(if number == 0 { "near" } else { "" }, near);
     }
