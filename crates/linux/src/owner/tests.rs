@@ -382,21 +382,6 @@ fn another_users_is_left() {
 }
 
 #[test]
-fn a_kept_file_moves_out_and_replaces_nothing() {
-    let parent = parent();
-    let work = WorkDir::create(parent.path()).unwrap();
-    fill(&work);
-    let kept = parent.path().join("kept");
-    fs::write(&kept, b"precious").unwrap();
-    assert!(work.keep(Name::Foreground, &kept).is_err());
-    assert_eq!(fs::read(&kept).unwrap(), b"precious");
-    fs::remove_file(&kept).unwrap();
-    work.keep(Name::Foreground, &kept).unwrap();
-    drop(work);
-    assert_eq!(fs::metadata(&kept).unwrap().len(), 1 << 16);
-}
-
-#[test]
 fn a_missing_parent_is_named() {
     let error = WorkDir::create("/no/such").unwrap_err();
     assert!(error.to_string().contains("/no/such"), "{error}");
