@@ -14,7 +14,7 @@ use record::{DeviceInfo, DiscardSetting, Target};
 
 use crate::beside;
 use crate::error::BenchError;
-use crate::plan::{Place, Plan};
+use crate::plan::Place;
 use crate::warning::Warning;
 use storage::{Description, FileSystem, counter};
 

@@ -15,7 +15,6 @@ use record::units::names;
 use crate::control::{self, Order};
 use crate::discards;
 use crate::error::LabError;
-use crate::fuse;
 use crate::group;
 use crate::lab::Lab;
 use crate::lock;

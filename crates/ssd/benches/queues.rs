@@ -191,9 +191,8 @@ fn compare(discards: usize, rounds: usize) {
     for (name, starts) in [("sorted", &sorted), ("random", &random)] {
         let all: Vec<_> = (0..rounds).map(|_| round(starts)).collect();
         for (at, (queue, _)) in all[0].iter().enumerate() {
-            let [put, taken, total] = std::array::from_fn(|time| {
-                median(all.iter().map(|row| row[at].1[time]).collect())
-            });
+            let [put, taken, total] =
+                std::array::from_fn(|time| median(all.iter().map(|row| row[at].1[time]).collect()));
             println!("  {name:8} {queue:15} {put:8.2} {taken:8.2} {total:8.2}");
         }
     }

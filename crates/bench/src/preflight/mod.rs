@@ -56,7 +56,7 @@ pub fn preflight<'a>(plan: &'a Plan, survey: &'a Survey) -> Result<Checked<'a>, 
             // Given back at once; the run claims it anew.
             RawDevice::claim(path, *force)?;
         }
-        Place::Directory(directory) => files_fit(plan, survey, directory)?,
+        Place::Directory(_) => files_fit(plan)?,
     }
     Ok(Checked {
         plan,
@@ -67,7 +67,7 @@ pub fn preflight<'a>(plan: &'a Plan, survey: &'a Survey) -> Result<Checked<'a>, 
 }
 
 /// Whether a run in a directory may make its files and run its programs.
-fn files_fit(plan: &Plan, survey: &Survey, directory: &Path) -> Result<(), BenchError> {
+fn files_fit(plan: &Plan) -> Result<(), BenchError> {
     allow_open_files(plan)?;
     if let Some(program) = plan.program() {
         let asked_by = match plan.event() {

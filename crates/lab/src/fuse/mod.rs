@@ -128,11 +128,8 @@ fn greet(connection: &OwnedFd) -> io::Result<()> {
             "this kernel's FUSE is older than 7.23",
         ));
     };
-    let wanted = can::ASYNC_READ
-        | can::BIG_WRITES
-        | can::ASYNC_DIO
-        | can::PARALLEL_DIROPS
-        | can::MAX_PAGES;
+    let wanted =
+        can::ASYNC_READ | can::BIG_WRITES | can::ASYNC_DIO | can::PARALLEL_DIROPS | can::MAX_PAGES;
     let out = init.answer(wanted, IN_FLIGHT, PAGES);
     let header = out_header(request.unique, 0, out.bytes().len());
     let answer = [io::IoSlice::new(&header), io::IoSlice::new(out.bytes())];

@@ -55,7 +55,9 @@ impl Answer for Reply {
     }
 
     fn done(self) {
-        let out = self.written.map_or(Out::EMPTY, |bytes| Out::EMPTY.u32(bytes).u32(0));
+        let out = self
+            .written
+            .map_or(Out::EMPTY, |bytes| Out::EMPTY.u32(bytes).u32(0));
         self.send(0, out.bytes());
     }
 

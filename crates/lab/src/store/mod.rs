@@ -30,6 +30,7 @@ mod tests;
 mod undo;
 
 use pattern::pattern;
+pub(crate) use sweep::punch;
 use undo::{BLOCK, Undo};
 
 /// The name of a store in memory, where the kernel lists open files.

@@ -86,7 +86,7 @@ impl Store {
 }
 
 /// Makes a range of a file read as zeros and take no space.
-fn punch(file: &File, range: &Range<u64>) -> rustix::io::Result<()> {
+pub(crate) fn punch(file: &File, range: &Range<u64>) -> rustix::io::Result<()> {
     fallocate(
         file,
         FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE,

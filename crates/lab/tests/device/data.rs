@@ -1,7 +1,7 @@
 //! Data are kept, discards free them, and a premapped drive is full.
 
 use std::fs::{self, OpenOptions};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 
 use lab::Fs;
 

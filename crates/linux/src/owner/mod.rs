@@ -41,7 +41,6 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, Mode};
-use rustix::io::Errno;
 
 use crate::files::{self, Caching, FileError};
 

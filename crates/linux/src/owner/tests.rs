@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 
-use rustix::fs::FileType;
+use rustix::fs::{CWD, FileType};
 
 use super::*;
 

@@ -187,15 +187,13 @@ mod tests {
 
     #[test]
     fn the_oldest_and_of_them_the_longest_is_first_and_unknown_age_last() {
-        let debt = debt(
-            &[
-                (0..1, 5),
-                (2..4, 5),
-                (6..7, 3),
-                (8..9, UNKNOWN),
-                (20..40, 9),
-            ],
-        );
+        let debt = debt(&[
+            (0..1, 5),
+            (2..4, 5),
+            (6..7, 3),
+            (8..9, UNKNOWN),
+            (20..40, 9),
+        ]);
         let order: Vec<u64> = in_order(&debt, Ripe::all(8))
             .iter()
             .map(|pending| pending.range.start / MIB)
@@ -205,9 +203,7 @@ mod tests {
 
     #[test]
     fn a_short_run_is_ripe_later_and_touching_extents_are_one_run() {
-        let debt = debt(
-            &[(0..1, 5), (2..3, 1), (4..6, 5), (6..8, 9), (8..10, 4)],
-        );
+        let debt = debt(&[(0..1, 5), (2..3, 1), (4..6, 5), (6..8, 9), (8..10, 4)]);
         let found = |before, short_before| -> Vec<u64> {
             let ripe = Ripe {
                 before,

@@ -11,7 +11,6 @@ use std::ops::Range;
 use ssd::extents::Extents;
 use storage::TrimReach;
 
-
 /// Cuts lie at multiples of this.
 const GRAIN: u64 = 64 << 10;
 

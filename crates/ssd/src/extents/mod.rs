@@ -151,16 +151,6 @@ impl Extents {
         Gaps::new(self, range)
     }
 
-    /// The addresses that are in both sets.
-    pub fn intersection(&self, other: &Extents) -> Extents {
-        let (few, many) = if self.len() <= other.len() {
-            (self, other)
-        } else {
-            (other, self)
-        };
-        few.iter().flat_map(|r| many.within(r)).collect()
-    }
-
     /// How many addresses are in the set. Takes no time.
     pub const fn covered(&self) -> u64 {
         self.covered

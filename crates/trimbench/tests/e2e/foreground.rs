@@ -1,7 +1,5 @@
 //! Options that say what the foreground does.
 
-use std::fs;
-
 use crate::common::gate::{LOOP_EXT4, alone, beside, lacks};
 use crate::common::loop_fs::{Fs, LoopFs, On, SMALL};
 use crate::common::run::at_once;

@@ -9,7 +9,7 @@ use ::lab::Fs;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use record::section;
-use record::units::values::{number, path, positive_duration, size, text, truth};
+use record::units::values::{positive_duration, size, truth};
 
 const EXAMPLES: &str = "\
 Examples:

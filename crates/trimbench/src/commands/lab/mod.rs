@@ -27,7 +27,12 @@ pub(crate) fn run(args: LabArgs) -> Result<Exit, Error> {
     }
     // A server must not report here: its maker reads this as its last words.
     // `down` finds dead drives, too.
-    if needs_drives && !matches!(args.command, LabCommand::Serve { .. } | LabCommand::Down { .. }) {
+    if needs_drives
+        && !matches!(
+            args.command,
+            LabCommand::Serve { .. } | LabCommand::Down { .. }
+        )
+    {
         sweep(&lab);
     }
     match args.command {
