@@ -31,6 +31,16 @@ pub enum SetError {
     Value(String),
 }
 
+impl SetError {
+    /// An unknown key with this nearest one, where it has none.
+    pub fn or(self, nearest: Option<String>) -> SetError {
+        match self {
+            SetError::Unknown(None) => SetError::Unknown(nearest),
+            error => error,
+        }
+    }
+}
+
 impl From<String> for SetError {
     fn from(why: String) -> SetError {
         SetError::Value(why)
