@@ -124,8 +124,8 @@ bench: ## CPU per I/O of the engine beside fio, a simulated drive beside nbdkit'
 	$(CARGO) bench --locked -p trimbench-lab --bench drive
 	$(CARGO) bench --locked -p trimbench-diagnose --bench all
 
-bench-extents: ## Sets of free ranges beside each other: time and memory; and queues that put discards in order (two minutes)
-	$(CARGO) bench --locked -p trimbench-ssd --bench sets
+bench-extents: ## Queues that put discards in order, beside each other: what a text of 2008 compared
+	$(CARGO) bench --locked -p trimbench-ssd --bench queues
 
 bench-rm: ## What readers lose beside `trimbench rm` and `fstrim` at goals from 5 to 50 %, beside rm, a chunk with a sleep, and util-linux's fstrim, on PATH_TO_TEST and on simulated drives; with a limit for the latency; with two deleters, a drive that slows down, readers that come and go (50 minutes, nothing else running; BENCH_RM="--only '*/ext4/*' '*/xfs/*' '*/btrfs/*'": every drive and file system, three hours)
 	scripts/setup test

@@ -15,7 +15,6 @@ mod error;
 mod fio;
 mod grid;
 mod head;
-mod kept;
 mod observer;
 pub mod plan;
 mod preflight;

@@ -97,8 +97,6 @@ impl Fragments {
 /// When the files don't fit.
 pub(crate) fn of(plan: &Plan, scenario: &Scenario, survey: &Survey) -> Result<Sizes, BenchError> {
     let asked = scenario.foreground.size_bytes;
-    let kept = survey.kept_foreground.filter(|_| plan.file.reuse);
-    let kept = kept.filter(|&kept| asked.is_none_or(|asked| kept >= asked));
     let foreground = match asked {
         _ if !plan.needs_file() => Bytes::Exactly(0),
         Some(bytes) => Bytes::Exactly(bytes),
@@ -115,7 +113,7 @@ pub(crate) fn of(plan: &Plan, scenario: &Scenario, survey: &Survey) -> Result<Si
             let wanted = Wanted {
                 deletion,
                 deletion_copies: copies(plan),
-                foreground: kept.map_or(foreground, |_| Bytes::Exactly(0)),
+                foreground,
                 other_bytes: other_bytes(plan)?,
                 fragments: fragments(plan, survey)?,
                 into_reserve: plan.event().is_some(),
@@ -133,17 +131,9 @@ pub(crate) fn of(plan: &Plan, scenario: &Scenario, survey: &Survey) -> Result<Si
             })
         }
     };
-    let chosen = chosen.map_err(|refused| match &survey.limited {
+    chosen.map_err(|refused| match &survey.limited {
         Some(why) => BenchError::Plan(format!("{refused}; {why}")),
         None => refused,
-    })?;
-    let foreground_bytes = match kept {
-        Some(kept) if plan.needs_file() => asked.unwrap_or(kept),
-        _ => chosen.foreground_bytes,
-    };
-    Ok(Sizes {
-        foreground_bytes,
-        ..chosen
     })
 }
 

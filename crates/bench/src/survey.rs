@@ -14,8 +14,7 @@ use record::{DeviceInfo, DiscardSetting, Target};
 
 use crate::beside;
 use crate::error::BenchError;
-use crate::kept;
-use crate::plan::{Place, Plan};
+use crate::plan::Place;
 use crate::warning::Warning;
 use storage::{Description, FileSystem, counter};
 
@@ -39,8 +38,6 @@ pub struct Survey {
     /// The alignment of direct I/O's offsets and lengths here, in bytes; or why I/O can't go
     /// past the page cache.
     pub direct: Result<u64, String>,
-    /// Size of a usable foreground file that an earlier run left, in bytes.
-    pub kept_foreground: Option<u64>,
     /// A blkio cgroup of version 1 that the foreground's threads are to run in,
     /// and no others: where whatever deletes and commits must not share one with
     /// whatever reads. `None`: they run where this process does.
@@ -95,7 +92,6 @@ impl Survey {
         Ok(Survey {
             space: Space::of(&path).map_err(|e| refuse(e.to_string()))?,
             direct: direct(&path)?,
-            kept_foreground: kept::size(&path),
             place: Place::Directory(path),
             target: found.target,
             devices: found.devices,
@@ -121,7 +117,6 @@ impl Survey {
                 block_bytes: 4096,
             },
             direct: Ok(SECTOR),
-            kept_foreground: None,
             target: found.target,
             devices: found.devices,
             mount: None,
@@ -171,15 +166,6 @@ impl Survey {
             _ => true,
         });
         Ok(guards)
-    }
-
-    /// Whether a plan takes the foreground's file that an earlier run left: it
-    /// must have been asked for, and be large enough.
-    pub fn reuses(&self, plan: &Plan) -> bool {
-        plan.file.reuse
-            && self
-                .kept_foreground
-                .is_some_and(|kept| kept >= plan.file.size_bytes)
     }
 
     /// An error about this place.

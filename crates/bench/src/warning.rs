@@ -34,8 +34,6 @@ pub enum Warning {
         /// The difference from what was asked for.
         why: String,
     },
-    /// No foreground file that an earlier run left can be used.
-    NotReused,
     /// The foreground runs outside its cgroup.
     OutsideCgroup {
         /// The cgroup.
@@ -105,10 +103,6 @@ impl fmt::Display for Warning {
                  after it: that stall isn't waited for",
             ),
             Warning::File { path, why } => write!(f, "{}: {why}", shown(path)),
-            Warning::NotReused => f.write_str(
-                "no foreground file that could be reused was left by an earlier foreground.keep, or it is \
-                 too small: it is written anew",
-            ),
             Warning::OutsideCgroup { cgroup, why } => write!(
                 f,
                 "the foreground couldn't be put into its cgroup {}: {why}; its reads may wait for \

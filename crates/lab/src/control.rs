@@ -2,7 +2,6 @@
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
@@ -31,10 +30,6 @@ pub(crate) enum Order {
     Tune(Option<(u32, u64)>),
     Fault(String),
     ClearFaults,
-    /// A mark in the drive's log.
-    Mark(String),
-    /// A copy of the data in a new file.
-    Snapshot(PathBuf),
     HangMs(u64),
     CutPower,
     RestorePower,
@@ -52,16 +47,7 @@ pub(crate) enum Reply {
 
 /// Asks a drive's server.
 pub(crate) fn ask(place: &Place, order: &Order) -> Result<Reply, LabError> {
-    ask_patiently(place, order, PATIENCE)
-}
-
-/// Asks a drive's server for what takes long.
-pub(crate) fn ask_patiently(
-    place: &Place,
-    order: &Order,
-    patience: Duration,
-) -> Result<Reply, LabError> {
-    match try_ask(place, order, patience) {
+    match try_ask(place, order) {
         Ok(Reply::Refused(why)) => Err(LabError::Refused {
             name: place.name(),
             why,
@@ -74,11 +60,11 @@ pub(crate) fn ask_patiently(
     }
 }
 
-fn try_ask(place: &Place, order: &Order, patience: Duration) -> io::Result<Reply> {
+fn try_ask(place: &Place, order: &Order) -> io::Result<Reply> {
     let mut stream = UnixStream::connect(place.control())?;
     stream.set_write_timeout(Some(PATIENCE))?;
     send(&mut stream, order)?;
-    receive(&stream, patience)
+    receive(&stream, PATIENCE)
 }
 
 pub(crate) fn send(stream: &mut UnixStream, message: &impl Serialize) -> io::Result<()> {

@@ -15,7 +15,6 @@ use record::units::names;
 use crate::control::{self, Order};
 use crate::discards;
 use crate::error::LabError;
-use crate::fuse;
 use crate::group;
 use crate::lab::Lab;
 use crate::lock;
@@ -111,8 +110,6 @@ pub(crate) fn take_down(place: &Place, how: Down, at_most: Duration) -> Result<(
         // for fails.
         mounts::abort_fuse(&place.fuse());
         mounts::wait_until(PATIENCE, || !alive());
-        // It may have died while it mounted. The next command tries again, and reports an error.
-        let _ = fuse::put_back_switch();
     }
     match alive().then(|| gently(place)) {
         Some(Ok(())) => {}

@@ -17,9 +17,6 @@ use crate::spec::{Spec, check_name};
 use crate::stats::Stats;
 use crate::trip::{self, Trip};
 
-/// The longest that a copy of a drive's data may take.
-const COPYING: Duration = Duration::from_secs(3600);
-
 /// A directory with drives in it. Everything needs root.
 #[derive(Debug, Clone)]
 pub struct Lab {
@@ -151,29 +148,6 @@ impl Lab {
     /// If it can't be understood.
     pub fn add_fault(&self, name: &str, fault: &Fault) -> Result<(), LabError> {
         self.order(name, &Order::Fault(fault.to_string()))
-    }
-
-    /// Sets a mark in a drive's log, after everything that the drive has done so far; see
-    /// [`crash`](crate::crash).
-    ///
-    /// # Errors
-    /// If there is no such drive, or it has no log.
-    pub fn mark(&self, name: &str, text: &str) -> Result<(), LabError> {
-        self.order(name, &Order::Mark(text.to_owned()))
-    }
-
-    /// Copies a drive's data as they are at this moment into a new file, which `store` and `keep`
-    /// of a [`Spec`] open. The drive continues meanwhile: a write waits for the copy of 256 KiB at
-    /// most. The copy includes the contents of a volatile cache.
-    ///
-    /// # Errors
-    /// If there is no such drive, if the file exists or can't be written, and if the drive was
-    /// mapped beforehand.
-    pub fn snapshot(&self, name: &str, file: &Path) -> Result<(), LabError> {
-        let place = self.place(name)?;
-        // The server has another directory.
-        let file = std::path::absolute(file).map_err(LabError::io("cannot find", file))?;
-        control::ask_patiently(&place, &Order::Snapshot(file), COPYING).map(|_| ())
     }
 
     /// Takes back every fault, ends a hang and switches the power on. Damaged data stay so.

@@ -12,7 +12,6 @@ use std::path::{Path, PathBuf};
 use linux::space::Space;
 
 use crate::error::LabError;
-use crate::fuse;
 use crate::lab::Lab;
 use crate::spec::Spec;
 use crate::store;
@@ -28,8 +27,7 @@ impl Lab {
         if spec.store.is_some() {
             return Ok(spec.store_limit_bytes);
         }
-        let free = free_memory().saturating_sub(queues(spec));
-        limit(spec, free, self.promised()).map(Some)
+        limit(spec, free_memory(), self.promised()).map(Some)
     }
 
     /// Returns the most data in bytes that a drive can keep; writes beyond it fail. `None`: it can
@@ -69,20 +67,10 @@ impl Lab {
                 let spec = place.read_spec().ok()?;
                 let most = spec.store_limit_bytes.filter(|_| spec.store.is_none());
                 let server = place.server_pid().map(|pid| pid.as_raw_nonzero().get());
-                let data = most
-                    .unwrap_or(0)
-                    .saturating_sub(server.map_or(0, stored_bytes));
-                Some(data + queues(&spec))
+                let stored = server.map_or(0, stored_bytes);
+                Some(most.unwrap_or(0).saturating_sub(stored))
             })
             .sum()
-    }
-}
-
-/// Bytes of memory that a drive's queues of io_uring may take beside its data.
-fn queues(spec: &Spec) -> u64 {
-    match spec.io_uring {
-        true => fuse::queues_memory(),
-        false => 0,
     }
 }
 
@@ -159,19 +147,6 @@ mod tests {
         for part in ["12.0 GiB of data", "23.0 GiB are free"] {
             assert!(error.contains(part), "{error}");
         }
-    }
-
-    #[test]
-    fn queues_of_io_uring_take_memory_beside_the_data() {
-        let mut spec = drive(GIB, None);
-        spec.io_uring = false;
-        assert_eq!(queues(&spec), 0);
-        spec.io_uring = true;
-        // 128 requests of 1 MiB for each processor.
-        let processors = std::thread::available_parallelism().unwrap().get() as u64;
-        let has_queues = Path::new("/sys/module/fuse/parameters/enable_uring").exists();
-        let least = if has_queues { processors << 27 } else { 0 };
-        assert!(queues(&spec) >= least, "{}", queues(&spec));
     }
 
     #[test]

@@ -17,7 +17,6 @@ use std::time::Duration;
 use ssd::{Card, Drive};
 
 use crate::control::{self, Order, Reply};
-use crate::crash::Log;
 use crate::device::Device;
 use crate::error::LabError;
 use crate::faults::Fault;
@@ -25,10 +24,8 @@ use crate::fuse::{self, Reply as FuseReply, Session};
 use crate::guardian::{self, Guardian};
 use crate::place::Place;
 use crate::spec::Spec;
-use crate::stats::Stats;
 use crate::store::{Content, Store};
 use crate::trip::Looks;
-use record::units::names;
 
 /// A client that has sent no whole message after this time is dropped.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -67,7 +64,7 @@ pub fn serve(dir: &Path) -> Result<(), LabError> {
     let device = Arc::new(make(&spec, &card)?);
     let granule = u32::try_from(card.figures().granule).unwrap_or(4096);
     let (size, on) = (spec.size_bytes, place.fuse());
-    let session = fuse::mount(&device, size, granule, &on, spec.io_uring)
+    let session = fuse::mount(&device, size, granule, &on)
         .map_err(LabError::io("cannot mount FUSE on", on))?;
 
     let timekeeper = start("lab-time", &device, |d| d.keep_time())?;
@@ -108,18 +105,6 @@ fn make(spec: &Spec, card: &Card) -> Result<Device<FuseReply>, LabError> {
             .map_err(LabError::io("cannot read the store", shown))?;
         data.into_iter().for_each(|range| drive.premap(range));
     }
-    let store = match &spec.log {
-        None => store,
-        Some(file) => {
-            let log = Log::create(
-                file,
-                spec.size_bytes,
-                spec.sector_bytes,
-                spec.log_limit_bytes,
-            );
-            store.with_log(log.map_err(LabError::io("cannot make the log", file))?)
-        }
-    };
     Ok(Device::new(drive, store, spec.slower))
 }
 
@@ -183,21 +168,8 @@ fn answer_orders(
             let _ = control::send(&mut stream, &Reply::Done);
             return session.unmount_and_join();
         }
-        if let Ok(Order::Snapshot(file)) = order {
-            // It takes long, and others have orders meanwhile.
-            let copied = start("lab-snapshot", device, move |device| {
-                let _ = control::send(&mut stream, &snapshot(device, &file));
-            });
-            if let Err(error) = copied {
-                log(&error.to_string());
-            }
-            continue;
-        }
         let reply = match order {
-            Ok(Order::Stats) => Reply::Stats(Box::new(Stats {
-                transport: Some(session.transport().clone()),
-                ..device.stats()
-            })),
+            Ok(Order::Stats) => Reply::Stats(Box::new(device.stats())),
             Ok(order) => obey(order, device, place, &mut spec, &mut looks),
             Err(error) => Reply::Refused(format!("cannot understand this order: {error}")),
         };
@@ -219,8 +191,8 @@ fn obey(
     looks: &mut Looks,
 ) -> Reply {
     match order {
-        // The last three are carried out where they come in.
-        Order::Ping | Order::Stop | Order::Snapshot(_) | Order::Stats => {}
+        // The last two are carried out where they come in.
+        Order::Ping | Order::Stop | Order::Stats => {}
         Order::ResetStats => device.reset_stats(),
         Order::Set(changes) => match set(&changes, place, spec) {
             Ok(card) => device.set_card(&card),
@@ -231,11 +203,6 @@ fn obey(
                 device.reader_side(depth as usize, Duration::from_nanos(nanos));
             }
             looks.look(device, place);
-        }
-        Order::Mark(text) => {
-            if let Err(error) = device.store().mark(&text) {
-                return Reply::Refused(error.to_string());
-            }
         }
         Order::Fault(text) => match text
             .parse()
@@ -254,16 +221,6 @@ fn obey(
         Order::HangMs(ms) => device.hang(Duration::from_millis(ms)),
     }
     Reply::Done
-}
-
-fn snapshot(device: &Device<FuseReply>, file: &Path) -> Reply {
-    match device.store().snapshot(file) {
-        Ok(()) => Reply::Done,
-        Err(error) => Reply::Refused(format!(
-            "cannot copy its data to {}: {error}",
-            names::shown(file)
-        )),
-    }
 }
 
 /// Changes figures, and stores them in the specification, which a record made on the drive repeats.

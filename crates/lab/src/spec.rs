@@ -37,12 +37,6 @@ pub struct Spec {
     pub sector_bytes: u32,
     /// Whether the kernel looks for partitions on it, as `losetup --partscan`.
     pub partscan: bool,
-    /// Whether requests come over io_uring, where that can be had.
-    pub io_uring: bool,
-    /// Where its writes are logged for crash states, in a new file; `None`: nowhere.
-    pub log: Option<PathBuf>,
-    /// Most bytes that the log takes. Beyond them writes fail.
-    pub log_limit_bytes: u64,
     /// Opens the data that `store` holds, of a drive that was there before, instead of emptying it.
     pub keep: bool,
     /// Also takes a file as `store` that holds something else.
@@ -89,9 +83,6 @@ impl Spec {
             volatile_cache: false,
             sector_bytes: 512,
             partscan: false,
-            io_uring: true,
-            log: None,
-            log_limit_bytes: 1 << 30,
             keep: false,
             force: false,
             slower: 1.0,
@@ -149,11 +140,7 @@ impl Spec {
                     .to_owned(),
             );
         }
-        if self.log.is_some() && (self.premapped || self.keep) {
-            return bad("a log that begins with data on the drive: a log begins empty".to_owned());
-        }
         if self.mount.as_ref().is_some_and(|dir| dir.is_relative())
-            || self.log.as_ref().is_some_and(|file| file.is_relative())
             || self.store.as_ref().is_some_and(|file| file.is_relative())
         {
             return bad("a relative path: its server has another directory".to_owned());

@@ -5,8 +5,6 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-use crate::fuse::Transport;
-
 record::kinds! {
     /// The kinds of commands that are counted.
     pub enum Kind["kind of commands"] {
@@ -42,9 +40,6 @@ pub struct Stats {
     /// Writes that failed because the data took all they may: the store's limit,
     /// or all the memory or disk space there is.
     pub no_room: u64,
-    /// Writes, discards, flushes and marks that the drive's log had no room for. Writes and flushes
-    /// among them failed.
-    pub not_logged: u64,
     /// Commands not answered.
     pub in_flight: u64,
     /// How much later than the model's time commands were answered, in microseconds: the median,
@@ -57,8 +52,6 @@ pub struct Stats {
     pub hangs_for_s: Option<f64>,
     /// Whether it has power. Without it everything fails.
     pub power: bool,
-    /// The way that requests come.
-    pub transport: Option<Transport>,
 }
 
 /// A fault, and the number of commands that it struck.

@@ -37,7 +37,6 @@ impl Lab {
     pub fn up(&self, spec: &Spec, launcher: &Launcher) -> Result<Info, LabError> {
         spec.check()?;
         check_store(spec)?;
-        check_log(spec)?;
         let place = self.new_place(&spec.name)?;
         let (hold, spec) = place.make(|| {
             Ok(Spec {
@@ -83,21 +82,6 @@ fn check_store(spec: &Spec) -> Result<(), LabError> {
         return Ok(());
     };
     Err(bad("its store", file, why))
-}
-
-/// A log is a new file.
-fn check_log(spec: &Spec) -> Result<(), LabError> {
-    match spec.log.as_ref() {
-        Some(file) if file.symlink_metadata().is_ok() => {
-            Err(bad("its log", file, "is there already: name a new file"))
-        }
-        Some(file) if !has_directory(file) => Err(bad(
-            "its log",
-            file,
-            "can't be made: its directory isn't there",
-        )),
-        _ => Ok(()),
-    }
 }
 
 fn has_directory(file: &Path) -> bool {

@@ -13,7 +13,8 @@
 //!   `rate` to compare with `adaptive`;
 //! - [`Account`]: the cost of a deletion for others, measured beside every policy, and whether its
 //!   goals were kept;
-//! - [`Debt`]: freed space that is still to be discarded, or never will be.
+//! - [`Debt`]: freed space that is still to be discarded, or never will be;
+//! - [`trims`]: which free space is trimmed when, where nothing is discarded as it is freed.
 //!
 //! The caller, who frees, keeps to three rules:
 //!
@@ -69,6 +70,7 @@ mod refusal;
 mod shape;
 mod simple;
 mod terms;
+pub mod trims;
 mod work;
 mod worth;
 

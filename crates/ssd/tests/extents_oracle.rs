@@ -89,6 +89,8 @@ proptest! {
         prop_assert_eq!(set.last(), runs.last().cloned());
         for address in all {
             prop_assert_eq!(set.contains(address), bitmap.0[address as usize]);
+            let around = runs.iter().find(|run| run.contains(&address)).cloned();
+            prop_assert_eq!(set.around(address), around);
         }
     }
 
@@ -106,22 +108,25 @@ proptest! {
     }
 
     #[test]
-    fn gaps_and_intersection_keep_the_laws_of_sets(
-        one in prop::collection::vec(change(), 0..40),
-        other in prop::collection::vec(change(), 0..40),
+    fn a_range_that_is_added_is_part_of_the_range_that_coalesce_returns(
+        changes in prop::collection::vec(change(), 0..60),
+        added in range(),
     ) {
-        let ((a, bits_a), (b, bits_b)) = (built(&one), built(&other));
+        let (mut set, mut bitmap) = built(&changes);
+        bitmap.set(added.clone(), true);
+        let runs = bitmap.runs(0..SPACE as u64, true);
+        let whole = runs.iter().find(|run| !added.is_empty() && run.contains(&added.start));
+        prop_assert_eq!(set.coalesce(added.clone()), whole.cloned().unwrap_or(added));
+        prop_assert_eq!(set.iter().collect::<Vec<_>>(), runs);
+    }
+
+    #[test]
+    fn the_gaps_of_the_gaps_are_the_set(changes in prop::collection::vec(change(), 0..40)) {
+        let (set, _) = built(&changes);
         let all = 0..SPACE as u64;
-        let rest: Extents = a.gaps(all.clone()).collect();
-        prop_assert_eq!(rest.gaps(all.clone()).collect::<Extents>(), a.clone());
-        prop_assert_eq!(a.covered() + rest.covered(), SPACE as u64);
-        let mut both = Bitmap([false; SPACE]);
-        for i in 0..SPACE {
-            both.0[i] = bits_a.0[i] && bits_b.0[i];
-        }
-        let expected: Extents = both.runs(all, true).into_iter().collect();
-        prop_assert_eq!(a.intersection(&b), expected.clone());
-        prop_assert_eq!(b.intersection(&a), expected);
+        let rest: Extents = set.gaps(all.clone()).collect();
+        prop_assert_eq!(rest.gaps(all).collect::<Extents>(), set.clone());
+        prop_assert_eq!(set.covered() + rest.covered(), SPACE as u64);
     }
 }
 

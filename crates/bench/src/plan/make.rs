@@ -36,8 +36,6 @@ impl Plan {
             Work::Task(_) => None,
         });
         plan.file.direct = first_blocks.unwrap_or(survey.direct.is_ok());
-        plan.file.keep = scenario.foreground.keep();
-        plan.file.reuse = scenario.foreground.reuse();
         let on_device = matches!(survey.place, Place::Device { .. });
         let deletion = |size_bytes| {
             let method = asked.method(on_device, size_bytes);

@@ -100,10 +100,6 @@ pub struct ForegroundFile {
     /// Whether files are made, and the canary reads, past the page cache. Each
     /// actor says for itself.
     pub direct: bool,
-    /// Leave it behind for the next run.
-    pub keep: bool,
-    /// Use the one that an earlier run left behind.
-    pub reuse: bool,
 }
 
 /// A job for fio to run as foreground.
@@ -129,7 +125,7 @@ fn lengths<S: Serializer>(phases: &Phases, serializer: S) -> Result<S::Ok, S::Er
 
 impl Plan {
     /// An experiment that does nothing yet, for whoever adds actors and a deletion:
-    /// the best engine, no canary, and a file that isn't kept.
+    /// the best engine, and no canary.
     pub fn plain(place: Place, direct: bool, file_bytes: u64, phases: Phases) -> Plan {
         Plan {
             scenario: None,
@@ -140,8 +136,6 @@ impl Plan {
             file: ForegroundFile {
                 size_bytes: file_bytes,
                 direct,
-                keep: false,
-                reuse: false,
             },
             engine: Engine::Auto,
             seed: 1,

@@ -13,7 +13,6 @@ use crate::actors::{Actors, names_differ};
 use crate::error::BenchError;
 use crate::fio;
 use crate::head;
-use crate::kept;
 use crate::plan::{ActorSpec, Blocks, Engine, Place, Plan, Work};
 use crate::survey::Survey;
 use crate::workplace::allow_open_files;
@@ -57,7 +56,7 @@ pub fn preflight<'a>(plan: &'a Plan, survey: &'a Survey) -> Result<Checked<'a>, 
             // Given back at once; the run claims it anew.
             RawDevice::claim(path, *force)?;
         }
-        Place::Directory(directory) => files_fit(plan, survey, directory)?,
+        Place::Directory(_) => files_fit(plan)?,
     }
     Ok(Checked {
         plan,
@@ -68,11 +67,8 @@ pub fn preflight<'a>(plan: &'a Plan, survey: &'a Survey) -> Result<Checked<'a>, 
 }
 
 /// Whether a run in a directory may make its files and run its programs.
-fn files_fit(plan: &Plan, survey: &Survey, directory: &Path) -> Result<(), BenchError> {
+fn files_fit(plan: &Plan) -> Result<(), BenchError> {
     allow_open_files(plan)?;
-    if plan.file.keep && plan.needs_file() && !survey.reuses(plan) {
-        may_keep(directory)?;
-    }
     if let Some(program) = plan.program() {
         let asked_by = match plan.event() {
             Some(_) => "--event",
@@ -154,19 +150,6 @@ fn needs_no_files(plan: &Plan) -> Result<(), BenchError> {
         return Err(BenchError::Plan(
             "a fio job needs a directory: a raw device is claimed for this run alone".into(),
         ));
-    }
-    Ok(())
-}
-
-fn may_keep(directory: &Path) -> Result<(), BenchError> {
-    let path = kept::path(directory);
-    if path.symlink_metadata().is_ok() && kept::size(directory).is_none() {
-        return Err(BenchError::Place {
-            path,
-            why: "it isn't a foreground file of yours, so foreground.keep doesn't replace it; move it \
-                  away, or leave out foreground.keep"
-                .into(),
-        });
     }
     Ok(())
 }

@@ -173,9 +173,6 @@ impl<'a> ReadyRun<'a> {
         for warning in survey.warnings.iter().chain(&notes) {
             script.session.warn(warning);
         }
-        if plan.needs_file() && plan.file.reuse && !survey.reuses(plan) {
-            script.session.warn(&Warning::NotReused);
-        }
         let performed = script.perform();
         // One that began later warned nobody here.
         let begun = |warning: &Warning| !survey.warnings.contains(warning);
@@ -196,7 +193,7 @@ impl<'a> ReadyRun<'a> {
         script.end_fio();
         let message = error.as_ref().map(ToString::to_string);
         let (record, written) = script.session.finish(reason, message, self.explain);
-        let removed = script.workplace.leave(plan, reason == EndReason::Completed);
+        let removed = script.workplace.leave();
         let failures = error
             .into_iter()
             .chain(script.not_restored)

@@ -53,7 +53,7 @@ impl Script<'_> {
             done += one.len;
         }
         self.session.observer.preparing(total, total);
-        self.workplace.filled(self.plan)?;
+        self.workplace.filled()?;
         self.lay_out_fio()?;
         // What is still dirty would be written back during the baseline.
         self.commit()?;

@@ -39,10 +39,6 @@ section! {
     pub struct Foreground["foreground", |_| ""] {
         /// Its size.
         "size" size_bytes: u64 = v::size, most "1G";
-        /// Leave the file behind, as .trimbench-foreground.
-        "keep" keep: bool = v::truth, default "false";
-        /// Use the file that an earlier run left behind, if it is large enough.
-        "reuse" reuse: bool = v::truth, default "false";
     }
 }
 
@@ -122,8 +118,6 @@ mod tests {
             (Engine::Auto, Control::Off)
         );
         assert_eq!(general.counters(), Counters::Needed);
-        let foreground = Foreground::default();
-        assert!(!foreground.keep() && !foreground.reuse());
         assert!(!Judging::default().as_drive());
         let lengths = [phases.settle(), phases.baseline(), phases.recovery()];
         assert_eq!(lengths.map(|time| time.as_secs()), [60, 10, 10]);

@@ -39,8 +39,6 @@ impl Scenario {
                 FILE,
                 file.size_bytes.is_some() && no_file,
             ),
-            ("foreground.keep", FILE, file.keep() && no_file),
-            ("foreground.reuse", FILE, file.reuse() && no_file),
             ("engine", ENGINE, engine),
         ];
         let unused = rules.into_iter().filter(|(_, _, unused)| *unused);

@@ -12,36 +12,21 @@ use record::Part;
 use super::victims::Victims;
 use super::{Item, ToFill, WorkArea, allow_open_files};
 use crate::error::BenchError;
-use crate::kept;
 use crate::plan::{Deletion, Fstrim, Plan, Swap, Unlink, Work};
 use crate::survey::Survey;
 
 #[derive(Debug)]
 pub(crate) struct Directory {
-    parent: PathBuf,
     work: WorkDir,
-    foreground: Foreground,
     victims: Victims,
-}
-
-/// The foreground's file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Foreground {
-    /// Nobody needs it.
-    None,
-    /// Made by this run, and left behind if it is to be kept.
-    Made,
-    /// Left behind by an earlier one.
-    Reused,
 }
 
 impl Directory {
     /// Makes it, with whatever is empty at first: an appender's file, and the
     /// folders of those who name their files themselves.
     pub(super) fn make(plan: &Plan, survey: &Survey) -> Result<Directory, BenchError> {
-        let parent = survey.place.path().to_path_buf();
         allow_open_files(plan)?;
-        let work = WorkDir::create(&parent)?;
+        let work = WorkDir::create(survey.place.path())?;
         for (actor, number) in plan.actors.iter().zip(1..) {
             match &actor.work {
                 Work::Task(_) => drop(work.create_folder(Folder::Actor(number))?),
@@ -61,15 +46,8 @@ impl Directory {
         if plan.fio.is_some() {
             work.create_folder(Folder::Fio)?;
         }
-        let foreground = match plan.needs_file() {
-            false => Foreground::None,
-            true if survey.reuses(plan) => Foreground::Reused,
-            true => Foreground::Made,
-        };
         Ok(Directory {
-            parent,
             work,
-            foreground,
             victims: Victims::of(plan),
         })
     }
@@ -79,10 +57,7 @@ impl Directory {
     }
 
     pub(super) fn foreground_path(&self) -> PathBuf {
-        match self.foreground {
-            Foreground::None | Foreground::Made => self.work.path_of(Name::Foreground),
-            Foreground::Reused => kept::path(&self.parent),
-        }
+        self.work.path_of(Name::Foreground)
     }
 
     pub(super) fn fio_path(&self) -> PathBuf {
@@ -114,7 +89,7 @@ impl Directory {
 
     pub(super) fn to_fill(&self, plan: &Plan) -> Vec<ToFill> {
         let mut wanted = Vec::new();
-        if self.foreground == Foreground::Made {
+        if plan.needs_file() {
             wanted.push(ToFill {
                 item: Some(Item::Plain(Name::Foreground)),
                 len: plan.file.size_bytes,
@@ -138,21 +113,9 @@ impl Directory {
         wanted
     }
 
-    pub(super) fn filled(&self, plan: &Plan) -> Result<(), BenchError> {
+    pub(super) fn filled(&self) -> Result<(), BenchError> {
         for (first, second) in self.victims.second_names() {
             self.work.link(first, second)?;
-        }
-        if plan.file.keep && self.foreground == Foreground::Made {
-            let path = self.foreground_path();
-            linux::files::open_write(&path, Caching::Buffered)
-                .map_err(BenchError::from)
-                .and_then(|file| {
-                    kept::mark(&file, plan.file.size_bytes).map_err(|source| BenchError::File {
-                        path,
-                        what: "mark it for a later run",
-                        source,
-                    })
-                })?;
         }
         Ok(())
     }
@@ -192,19 +155,7 @@ impl Directory {
         Ok(())
     }
 
-    pub(super) fn leave(self, keep: bool) -> Result<(), BenchError> {
-        if keep && self.foreground == Foreground::Made {
-            let path = kept::path(&self.parent);
-            // One of ours that was too small, or not wanted; anybody else's stays.
-            if kept::size(&self.parent).is_some() {
-                std::fs::remove_file(&path).map_err(|source| BenchError::File {
-                    path: path.clone(),
-                    what: "replace it",
-                    source,
-                })?;
-            }
-            self.work.keep(Name::Foreground, &path)?;
-        }
+    pub(super) fn leave(self) -> Result<(), BenchError> {
         Ok(self.work.remove()?)
     }
 }

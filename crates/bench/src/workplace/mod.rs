@@ -103,9 +103,9 @@ impl Workplace {
     }
 
     /// Finishes the files once they are written.
-    pub(crate) fn filled(&self, plan: &Plan) -> Result<(), BenchError> {
+    pub(crate) fn filled(&self) -> Result<(), BenchError> {
         match self {
-            Workplace::Directory(directory) => directory.filled(plan),
+            Workplace::Directory(directory) => directory.filled(),
             Workplace::Device(_) => Ok(()),
         }
     }
@@ -173,10 +173,10 @@ impl Workplace {
         }
     }
 
-    /// Removes what was made; a completed run may leave the foreground's file where it was asked to.
-    pub(crate) fn leave(self, plan: &Plan, completed: bool) -> Result<(), BenchError> {
+    /// Removes what was made.
+    pub(crate) fn leave(self) -> Result<(), BenchError> {
         match self {
-            Workplace::Directory(directory) => directory.leave(plan.file.keep && completed),
+            Workplace::Directory(directory) => directory.leave(),
             Workplace::Device(_) => Ok(()),
         }
     }

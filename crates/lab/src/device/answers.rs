@@ -5,7 +5,6 @@ use std::num::NonZeroU64;
 use std::ops::Range;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
@@ -15,9 +14,6 @@ use super::state::Pending;
 use super::{Answer, Device};
 use crate::faults::Fault;
 use crate::stats::{Counts, Kind, Stats};
-
-/// So late is an answer before the timekeeper gives it in place of the front end's threads.
-const PATIENCE: Duration = Duration::from_millis(1);
 
 impl<A: Answer> Device<A> {
     /// Gives the model what it hasn't seen of a command; returns what is done.
@@ -41,43 +37,13 @@ impl<A: Answer> Device<A> {
         };
         state.pending.insert(id, pending);
         let done = state.take_completed(now);
-        let next = state.next_alarm().map(|next| next + self.patience());
+        let next = state.next_alarm();
         let sooner = state.is_sooner(next);
         drop(state);
         if sooner {
             self.sooner.notify_one();
         }
         done
-    }
-
-    /// From now on threads of the front end answer what is due, each before it waits
-    /// ([`Device::answer_due`]). The timekeeper does it where they are too busy.
-    pub(crate) fn leave_to_front_end(&self) {
-        self.front_end_answers.store(true, Ordering::Relaxed);
-    }
-
-    /// How late an answer is before the timekeeper gives it.
-    fn patience(&self) -> Duration {
-        match self.front_end_answers.load(Ordering::Relaxed) {
-            true => PATIENCE,
-            false => Duration::ZERO,
-        }
-    }
-
-    /// Answers what is due, for a thread of the front end before it waits. Returns how long it may
-    /// wait at most; `None`: another thread looks in time, or nothing is in flight.
-    pub(crate) fn answer_due(&self) -> Option<Duration> {
-        loop {
-            let mut state = self.lock();
-            let now = Instant::now();
-            let done = state.take_completed(now);
-            if done.is_empty() {
-                let next = state.watches(thread::current().id());
-                return next.map(|next| next.saturating_duration_since(now));
-            }
-            drop(state);
-            self.answer_all(done);
-        }
     }
 
     /// Answers what becomes due, until [`Device::close`]: a thread's work.
@@ -98,7 +64,7 @@ impl<A: Answer> Device<A> {
                 state = self.lock();
                 continue;
             }
-            state.alarm = state.next_alarm().map(|next| next + self.patience());
+            state.alarm = state.next_alarm();
             state = match state.alarm {
                 Some(alarm) => {
                     let span = alarm.saturating_duration_since(now);
@@ -272,7 +238,6 @@ impl<A: Answer> Device<A> {
             power,
             stored_bytes: self.store.allocated().unwrap_or(0),
             no_room: self.store.refused(),
-            not_logged: self.store.not_logged(),
             ..counts.stats()
         }
     }

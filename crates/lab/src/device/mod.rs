@@ -3,9 +3,7 @@
 //! One lock guards the model and the commands in flight. The thread that brings a command takes the
 //! lock and hands the command to the model with the real time. It also answers the commands that
 //! are done by now. The timekeeper, one thread that sleeps until the model's next event, answers
-//! the others. Where the front end has threads that can wait for a span, they do that instead, so
-//! that no other thread has to be woken for an answer. No thread waits for a command, and data are
-//! copied outside the lock.
+//! the others. No thread waits for a command, and data are copied outside the lock.
 //!
 //! This is also the boundary to the front end, which knows how a kernel brings commands and takes
 //! answers. It needs [`Op`], [`Answer`] and [`Device::submit`], and nothing else. FUSE is the only
@@ -13,7 +11,7 @@
 
 use std::io;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Instant;
 
@@ -21,7 +19,7 @@ use rustix::io::Errno;
 use ssd::Drive;
 
 use crate::stats::Kind;
-use crate::store::{Flush, Store, lock};
+use crate::store::{Store, lock};
 
 mod answers;
 mod state;
@@ -62,8 +60,6 @@ pub(crate) struct Device<A> {
     sooner: Condvar,
     /// How often the power was cut; changed with the lock held.
     cuts: AtomicU64,
-    /// Whether threads of the front end answer what is due.
-    front_end_answers: AtomicBool,
     store: Store,
     tuning: Mutex<Tuning>,
 }
@@ -75,7 +71,6 @@ impl<A: Answer> Device<A> {
             state: Mutex::new(State::new(drive, slower)),
             sooner: Condvar::new(),
             cuts: AtomicU64::new(0),
-            front_end_answers: AtomicBool::new(false),
             store,
             tuning: Mutex::default(),
         }
@@ -133,10 +128,9 @@ impl<A: Answer> Device<A> {
             came,
             outcome,
             cuts,
-            flush: if kind == Kind::Flush {
-                self.store.begin_flush()
-            } else {
-                Flush::default()
+            flush: match kind {
+                Kind::Flush => self.store.begin_flush(),
+                _ => 0,
             },
         });
         self.answer_all(done);

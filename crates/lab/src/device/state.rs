@@ -3,14 +3,12 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::ops::Range;
-use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
 use ssd::{Command, Completion, Drive, Figures, Id, Time};
 
 use crate::faults::{Faults, Outcome};
 use crate::stats::{Counts, Kind};
-use crate::store::Flush;
 
 /// Discards that a fault does after their answers: when, and from where to where.
 pub(super) type LateTrims = BinaryHeap<Reverse<(Instant, u64, u64)>>;
@@ -22,9 +20,6 @@ pub(super) struct State<A> {
     pub(super) pending: HashMap<Id, Pending<A>>,
     /// The time until which the timekeeper sleeps.
     pub(super) alarm: Option<Instant>,
-    /// The front end's thread that looks next ([`Device::answer_due`](super::Device::answer_due)),
-    /// and when.
-    pub(super) watch: Option<(Instant, ThreadId)>,
     pub(super) counts: Counts,
     pub(super) faults: Faults,
     pub(super) late: LateTrims,
@@ -49,7 +44,7 @@ pub(super) struct Pending<A> {
     /// How often the power had been cut when it arrived.
     pub(super) cuts: u64,
     /// Of a flush: its number.
-    pub(super) flush: Flush,
+    pub(super) flush: u64,
 }
 
 impl<A> State<A> {
@@ -59,7 +54,6 @@ impl<A> State<A> {
             clock: Clock::new(Instant::now(), slower),
             pending: HashMap::new(),
             alarm: None,
-            watch: None,
             counts: Counts::new(),
             faults: Faults::default(),
             late: LateTrims::new(),
@@ -117,18 +111,6 @@ impl<A> State<A> {
         let event = self.drive.next_event().map(|time| self.clock.real(time));
         let late = self.late.peek().map(|Reverse((when, ..))| *when);
         event.into_iter().chain(late).min()
-    }
-
-    /// Lets a thread of the front end look next, unless another one looks before; returns when.
-    pub(super) fn watches(&mut self, thread: ThreadId) -> Option<Instant> {
-        let next = self.next_alarm();
-        let others = self.watch.filter(|&(_, who)| who != thread);
-        match (next, others) {
-            (Some(next), Some((before, _))) if before <= next => return None,
-            (None, Some(_)) => return None,
-            _ => self.watch = next.map(|next| (next, thread)),
-        }
-        next
     }
 
     /// Whether the timekeeper would sleep too long for this, and has to be woken.

@@ -1,8 +1,5 @@
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
-use std::thread;
-
 use std::time::Duration;
 
 use ssd::Card;
@@ -255,57 +252,4 @@ fn a_power_cut_leaves_nothing_acknowledged_that_it_takes_back() {
     let mut byte = [9];
     device.store().read(4096, &mut byte).unwrap();
     assert_eq!(byte, [0]);
-}
-
-#[test]
-fn neither_power_off_nor_writes_wait_for_a_snapshot() {
-    let device = device(&[], true);
-    let store = device.store();
-    assert_eq!(ask(&device, Op::Write(0, &[1; 8192])), Said::Done);
-    let begun = store.begin_snapshot(tempfile::tempfile().unwrap()).unwrap();
-    // Nobody copies meanwhile.
-    assert_eq!(ask(&device, Op::Write(4096, &[2; 8192])), Said::Done);
-    device.cut_power().unwrap();
-    device.restore_power();
-    assert_eq!(ask(&device, Op::Write(4096, &[3; 4096])), Said::Done);
-    let copied = store.finish_snapshot(begun).unwrap();
-    let mut copy = [9; 3 * 4096];
-    copied.file().read_exact_at(&mut copy, 0).unwrap();
-    assert!(copy[..8192].iter().all(|byte| *byte == 1));
-    assert!(copy[8192..].iter().all(|byte| *byte == 0));
-    let mut now = [9; 3 * 4096];
-    store.read(0, &mut now).unwrap();
-    assert_eq!((now[0], now[4096], now[8192]), (0, 3, 0));
-}
-
-#[test]
-fn one_thread_of_the_front_end_waits_for_what_is_due_and_the_timekeeper_helps_out() {
-    let device = device(&["read.latency=200ms"], false);
-    device.leave_to_front_end();
-    let (to, told) = channel();
-    let read = |to: &Sender<_>| {
-        let answer = Tells {
-            to: to.clone(),
-            name: "",
-            first: None,
-        };
-        device.submit(Op::Read(0..4096), answer);
-    };
-    read(&to);
-    let span = device.answer_due().unwrap();
-    let other = thread::scope(|threads| threads.spawn(|| device.answer_due()).join());
-    assert_eq!(other.unwrap(), None, "this thread looks in time");
-    assert!(told.try_recv().is_err());
-    thread::sleep(span);
-    assert_eq!(device.answer_due(), None, "nothing is in flight");
-    assert_eq!(told.try_recv().unwrap().1, Said::Data);
-    // Now no thread comes back in time.
-    let timekeeper = thread::spawn({
-        let device = Arc::clone(&device);
-        move || device.keep_time()
-    });
-    read(&to);
-    assert_eq!(told.recv().unwrap().1, Said::Data);
-    device.close();
-    timekeeper.join().unwrap();
 }

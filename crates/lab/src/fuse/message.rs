@@ -1,7 +1,7 @@
 //! FUSE's messages: requests from bytes, answers to bytes.
 //!
-//! From `include/uapi/linux/fuse.h`, version 7.42. Over `/dev/fuse` a request is one piece: header,
-//! the operation's own header, data. In a queue each has a place of its own.
+//! From `include/uapi/linux/fuse.h`, version 7.42. A request is header, the operation's own
+//! header, and data.
 
 /// Bytes of a request's header.
 pub(super) const IN_HEADER: usize = 40;
@@ -51,11 +51,6 @@ impl<'a> Request<'a> {
             _ => 0,
         };
         let (own, data) = rest.split_at_checked(own)?;
-        Request::parts(header, own, data)
-    }
-
-    /// A request as a queue gives it.
-    pub(super) fn parts(header: &[u8], own: &'a [u8], data: &'a [u8]) -> Option<Request<'a>> {
         Some(Request {
             opcode: u32_at(header, 4)?,
             unique: u64_at(header, 8)?,
@@ -157,7 +152,6 @@ pub(super) mod can {
     pub(crate) const MAX_PAGES: u64 = 1 << 22;
     /// There are 64 flags.
     pub(crate) const INIT_EXT: u64 = 1 << 30;
-    pub(crate) const OVER_IO_URING: u64 = 1 << 41;
 }
 
 /// Version 7.x that this speaks.
@@ -231,8 +225,6 @@ mod tests {
         );
         assert_eq!((request.u64(8), request.u32(16)), (Some(8192), Some(4096)));
         assert!(request.data.is_empty());
-        let (header, own) = bytes.split_at(IN_HEADER);
-        assert_eq!(Request::parts(header, own, &[]), Some(request));
         assert_eq!(Request::whole(&bytes[..60]), None, "cut off");
     }
 
@@ -250,9 +242,10 @@ mod tests {
 
     #[test]
     fn init_takes_what_both_can() {
+        const HIGH: u64 = 1 << 41;
         let mut own = Vec::new();
         let low = (can::ASYNC_READ | can::MAX_PAGES | can::INIT_EXT) as u32;
-        let high = (can::OVER_IO_URING >> 32) as u32;
+        let high = (HIGH >> 32) as u32;
         for word in [7, 45, 131_072, low, high] {
             own.extend(u32::to_ne_bytes(word));
         }
@@ -265,7 +258,7 @@ mod tests {
             data: &[],
         };
         let init = Init::of(&request).unwrap();
-        let wanted = can::ASYNC_READ | can::BIG_WRITES | can::OVER_IO_URING;
+        let wanted = can::ASYNC_READ | can::BIG_WRITES | HIGH;
         let out = init.answer(wanted, 1024, 256);
         let word = |at| u32_at(out.bytes(), at).unwrap();
         assert_eq!(out.bytes().len(), 64);

@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{
     FlockOperation, MemfdFlags, SeekFrom, XattrFlags, flock, fsetxattr, getxattr, memfd_create,
@@ -23,15 +23,13 @@ use rustix::fs::{
 use rustix::io::Errno;
 use ssd::extents::Extents;
 
-mod copy;
-mod snapshot;
+mod pattern;
 mod sweep;
 #[cfg(test)]
 mod tests;
 mod undo;
 
-use crate::crash::Log;
-use copy::{Copy, pattern};
+use pattern::pattern;
 pub(crate) use sweep::punch;
 use undo::{BLOCK, Undo};
 
@@ -43,11 +41,6 @@ pub(crate) const NAME: &str = "trimbench-lab";
 pub(crate) struct Store {
     file: File,
     size: u64,
-    /// Locked for reading by each thread that changes the data, and for writing where a snapshot
-    /// begins.
-    changes: RwLock<()>,
-    /// Snapshots under way.
-    copies: Mutex<Vec<Arc<Copy>>>,
     /// Most bytes that may be allocated; `None`: as many as there are, which
     /// no write needs to be counted for.
     limit: Option<u64>,
@@ -63,15 +56,6 @@ pub(crate) struct Store {
     punched: Condvar,
     /// Of a drive with a volatile cache: what a power cut takes back.
     undo: Option<Mutex<Undo>>,
-    /// Every change, for crash states.
-    log: Option<Mutex<Log>>,
-}
-
-/// The numbers of a flush that has begun.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Flush {
-    undo: u64,
-    log: u64,
 }
 
 /// The ranges that lie over the file. The two kinds never overlap.
@@ -114,8 +98,6 @@ impl Store {
         Ok(Store {
             file,
             size,
-            changes: RwLock::default(),
-            copies: Mutex::default(),
             limit: (limit < size).then_some(limit),
             allocated: AtomicU64::new(0),
             refused: AtomicU64::new(0),
@@ -124,40 +106,24 @@ impl Store {
             work: Condvar::new(),
             punched: Condvar::new(),
             undo: volatile.then(Mutex::default),
-            log: None,
         })
-    }
-
-    /// Adds a log of every change.
-    pub(crate) fn with_log(self, log: Log) -> Store {
-        Store {
-            log: Some(Mutex::new(log)),
-            ..self
-        }
     }
 
     /// Ranges that hold data, of a file that was kept.
     pub(crate) fn data(&self) -> io::Result<Vec<Range<u64>>> {
-        data(&self.file, self.size)
-    }
-
-    /// Writes a mark of the drive's user into its log.
-    ///
-    /// # Errors
-    /// If the drive has no log, or it can't be written.
-    pub(crate) fn mark(&self, text: &str) -> io::Result<()> {
-        let log = self.log.as_ref().ok_or_else(|| {
-            io::Error::new(
-                io::ErrorKind::Unsupported,
-                "it has no log: make it with `lab up --set log=FILE`",
-            )
-        })?;
-        lock(log).mark(text)
-    }
-
-    /// The number of changes, flushes and marks that the drive's log had no room for.
-    pub(crate) fn not_logged(&self) -> u64 {
-        self.log.as_ref().map_or(0, |log| lock(log).refused())
+        let mut ranges = Vec::new();
+        let mut at = 0;
+        while at < self.size {
+            at = match seek(&self.file, SeekFrom::Data(at)) {
+                Ok(data) => data,
+                Err(Errno::NXIO) => break,
+                Err(error) => return Err(error.into()),
+            };
+            let end = seek(&self.file, SeekFrom::Hole(at))?.min(self.size);
+            ranges.push(at..end);
+            at = end;
+        }
+        Ok(ranges)
     }
 
     /// Makes a range read as the pattern until it is written or discarded.
@@ -205,19 +171,12 @@ impl Store {
     /// `ENOSPC` where the store's limit is reached; otherwise the file's error.
     pub(crate) fn write(&self, at: u64, data: &[u8]) -> io::Result<()> {
         let range = at..at + data.len() as u64;
-        let _change = self.change();
         self.make_room(&range)?;
-        self.preserve(&range);
         // Held until the data are there, so that nobody keeps half of them.
         let _undo = match &self.undo {
             Some(undo) => Some(self.keep_earlier(undo, &range)?),
             None => None,
         };
-        // In the order in which the data land.
-        let mut log = self.log.as_ref().map(lock);
-        if let Some(log) = &mut log {
-            log.wrote(at, data)?;
-        }
         let covers = self.uncover(&range);
         let written = self.file.write_all_at(data, at);
         if let Err(error) = &written {
@@ -236,14 +195,8 @@ impl Store {
     /// drive's end is left out.
     pub(crate) fn free(&self, range: Range<u64>) {
         let range = range.start..range.end.min(self.size);
-        let _change = self.change();
         if let Some(undo) = &self.undo {
             lock(undo).forget(&range);
-        }
-        let mut log = self.log.as_ref().map(lock);
-        if let Some(log) = &mut log {
-            // A log that is full fails the next write.
-            let _ = log.zeroed(&range);
         }
         let mut over = self.lock();
         over.patterned.remove(range.clone());
@@ -254,22 +207,15 @@ impl Store {
     }
 
     /// A flush begins; the number is for [`Store::flushed`].
-    pub(crate) fn begin_flush(&self) -> Flush {
-        Flush {
-            undo: self
-                .undo
-                .as_ref()
-                .map_or(0, |undo| lock(undo).begin_flush()),
-            log: self.log.as_ref().map_or(0, |log| lock(log).begin_flush()),
-        }
+    pub(crate) fn begin_flush(&self) -> u64 {
+        let undo = self.undo.as_ref();
+        undo.map_or(0, |undo| lock(undo).begin_flush())
     }
 
     /// A flush is done; `false`: it isn't, for the power was cut since it began.
-    pub(crate) fn flushed(&self, flush: Flush) -> bool {
+    pub(crate) fn flushed(&self, flush: u64) -> bool {
         let undo = self.undo.as_ref();
-        let done = undo.is_none_or(|undo| lock(undo).flushed(flush.undo));
-        let log = self.log.as_ref().filter(|_| done);
-        log.is_none_or(|log| lock(log).flushed(flush.log).is_ok()) && done
+        undo.is_none_or(|undo| lock(undo).flushed(flush))
     }
 
     /// Takes back every write that no flush covers, if the cache is volatile.
@@ -277,11 +223,9 @@ impl Store {
         let Some(undo) = &self.undo else {
             return Ok(());
         };
-        let _change = self.change();
         let mut undo = lock(undo);
         for (block, data) in undo.cut() {
             let range = block..block + data.len() as u64;
-            self.preserve(&range);
             self.uncover(&range);
             self.file.write_all_at(&data, block)?;
         }
@@ -340,23 +284,6 @@ impl Store {
         drop(over);
         self.work.notify_one();
     }
-}
-
-/// Ranges of a file of `size` bytes that aren't holes.
-pub(crate) fn data(file: &File, size: u64) -> io::Result<Vec<Range<u64>>> {
-    let mut ranges = Vec::new();
-    let mut at = 0;
-    while at < size {
-        at = match seek(file, SeekFrom::Data(at)) {
-            Ok(data) => data,
-            Err(Errno::NXIO) => break,
-            Err(error) => return Err(error.into()),
-        };
-        let end = seek(file, SeekFrom::Hole(at))?.min(size);
-        ranges.push(at..end);
-        at = end;
-    }
-    Ok(ranges)
 }
 
 /// The handling of a file's earlier contents.

@@ -68,9 +68,8 @@ impl Store {
         self.work.notify_all();
     }
 
-    /// Punches out a range, which a snapshot may have to copy first; whether it reads as zeros now.
+    /// Punches out a range; whether it reads as zeros now.
     fn give_back(&self, range: &Range<u64>) -> bool {
-        self.preserve(range);
         punch(&self.file, range).is_ok() || self.overwrite_with_zeros(range).is_ok()
     }
 

@@ -14,7 +14,6 @@ enum Step {
     Premap,
     Flush,
     Cut,
-    Snapshot,
 }
 
 fn steps() -> impl Strategy<Value = Vec<(Step, usize, usize)>> {
@@ -24,7 +23,6 @@ fn steps() -> impl Strategy<Value = Vec<(Step, usize, usize)>> {
         1 => Just(Step::Premap),
         1 => Just(Step::Flush),
         1 => Just(Step::Cut),
-        1 => Just(Step::Snapshot),
     ];
     // Sectors, as the kernel sends them.
     let place = (step, 0..SIZE / 512, 1..40_usize);
@@ -38,11 +36,10 @@ fn steps() -> impl Strategy<Value = Vec<(Step, usize, usize)>> {
 }
 
 /// Does the same to a store, whose sweeper runs beside it, and to plain
-/// bytes; they must read the same after each step. Snapshots are copied at the end.
+/// bytes; they must read the same after each step.
 fn compare(steps: Vec<(Step, usize, usize)>, volatile: bool) {
     let store = Store::new(None, SIZE as u64, u64::MAX, volatile).unwrap();
     let mut bytes = vec![0; SIZE];
-    let mut snapshots = Vec::new();
     std::thread::scope(|scope| {
         scope.spawn(|| store.sweep());
         for (step, at, end) in steps {
@@ -67,12 +64,6 @@ fn compare(steps: Vec<(Step, usize, usize)>, volatile: bool) {
                 }
                 // Without a volatile cache nothing is lost.
                 Step::Cut => store.cut_power().unwrap(),
-                Step::Snapshot => {
-                    // Where the pattern lies there is none.
-                    if let Ok(begun) = store.begin_snapshot(tempfile::tempfile().unwrap()) {
-                        snapshots.push((begun, bytes.clone()));
-                    }
-                }
             }
             let mut read = vec![1; SIZE];
             store.read(0, &mut read).unwrap();
@@ -83,12 +74,6 @@ fn compare(steps: Vec<(Step, usize, usize)>, volatile: bool) {
         }
         store.close();
     });
-    for (begun, bytes) in snapshots {
-        let copied = store.finish_snapshot(begun).unwrap();
-        let mut read = vec![1; SIZE];
-        copied.file().read_exact_at(&mut read, 0).unwrap();
-        assert!(read == bytes, "a snapshot isn't of one moment");
-    }
 }
 
 proptest! {

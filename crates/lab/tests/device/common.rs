@@ -44,10 +44,6 @@ pub(crate) struct Bench {
 
 pub(crate) const NAME: &str = "a";
 
-/// Lets no drive of this process have queues of io_uring. `scripts/test-all` runs these tests with it
-/// and without it.
-const OVER_DEV_FUSE: &str = "TRIMBENCH_LAB_OVER_DEV_FUSE";
-
 impl Bench {
     /// A drive like a shipped card, with figures changed and whatever `edit` does.
     pub(crate) fn new(
@@ -76,7 +72,6 @@ impl Bench {
             card = card.with(change).unwrap();
         }
         let mut spec = Spec::new(NAME, &card, mib << 20);
-        spec.io_uring = std::env::var_os(OVER_DEV_FUSE).is_none();
         edit(&mut spec);
         // From here on Drop takes down whatever there is.
         let mut new = Bench {

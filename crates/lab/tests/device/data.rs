@@ -1,7 +1,7 @@
 //! Data are kept, discards free them, and a premapped drive is full.
 
 use std::fs::{self, OpenOptions};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 
 use lab::Fs;
 
@@ -169,54 +169,5 @@ fn every_file_system_sends_its_discards_to_the_drive() {
             now - before.unmapped_bytes >= 30 << 20
         });
         assert!(discarded, "{fs:?}");
-    }
-}
-
-#[test]
-fn a_snapshot_of_a_busy_drive_is_of_one_moment_and_power_off_does_not_wait_for_it() {
-    if cannot(&[]) {
-        return;
-    }
-    const BLOCKS: u64 = 512;
-    const STEP: u64 = 512 << 10;
-    const TURNS: u64 = 20;
-    let bench = Bench::new("ideal", &[], 320, |_| {});
-    let file = OpenOptions::new()
-        .write(true)
-        .custom_flags(rustix::fs::OFlags::DSYNC.bits().cast_signed())
-        .open(bench.device())
-        .unwrap();
-    // The copy takes long enough to have its moment before the last write, and its end after it.
-    for at in (0..BLOCKS * STEP).step_by(16 << 20) {
-        file.write_all_at(&vec![0; 16 << 20], at).unwrap();
-    }
-    let block = |turn: u64| turn * 7 % BLOCKS;
-    let dir = tempfile::tempdir().unwrap();
-    let to = dir.path().join("copy");
-    let ended = std::thread::scope(|scope| {
-        let copying = scope.spawn(|| bench.lab.snapshot(NAME, &to));
-        for turn in 1..=TURNS {
-            let mut data = [0; 4096];
-            data[..8].copy_from_slice(&turn.to_le_bytes());
-            file.write_all_at(&data, block(turn) * STEP).unwrap();
-        }
-        bench.lab.cut_power(NAME).unwrap();
-        let ended = copying.is_finished();
-        copying.join().unwrap().unwrap();
-        ended
-    });
-    assert!(!ended, "the copy was over before the power was off");
-    bench.lab.restore_power(NAME).unwrap();
-
-    let copy = std::fs::File::open(&to).unwrap();
-    let number = |block: u64| {
-        let mut bytes = [0; 8];
-        copy.read_exact_at(&mut bytes, block * STEP).unwrap();
-        u64::from_le_bytes(bytes)
-    };
-    let last = (0..BLOCKS).map(number).max().unwrap();
-    for turn in 1..=TURNS {
-        let expected = if turn <= last { turn } else { 0 };
-        assert_eq!(number(block(turn)), expected, "the last is {last}");
     }
 }

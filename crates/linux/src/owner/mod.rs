@@ -40,8 +40,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, Mode, RenameFlags};
-use rustix::io::Errno;
+use rustix::fs::{AtFlags, Mode};
 
 use crate::files::{self, Caching, FileError};
 
@@ -156,27 +155,6 @@ impl WorkDir {
             AtFlags::empty(),
         )
         .map_err(|errno| OwnerError::new("give a second name to", self.path_of(from), errno))
-    }
-
-    /// Moves one of its files out to a path on the same file system, where it
-    /// stays. Never replaces a file.
-    pub fn keep(&self, name: Name, to: &Path) -> Result<(), OwnerError> {
-        let from = name.to_string();
-        let moved = match rustix::fs::renameat_with(
-            &self.directory,
-            &from,
-            CWD,
-            to,
-            RenameFlags::NOREPLACE,
-        ) {
-            // Where NOREPLACE isn't known, link refuses to replace as well.
-            Err(Errno::INVAL | Errno::NOSYS) => {
-                rustix::fs::linkat(&self.directory, &from, CWD, to, AtFlags::empty())
-                    .and_then(|()| rustix::fs::unlinkat(&self.directory, &from, AtFlags::empty()))
-            }
-            moved => moved,
-        };
-        moved.map_err(|errno| OwnerError::new("keep the file as", to, errno))
     }
 
     /// Removes the directory and all that we created in it.

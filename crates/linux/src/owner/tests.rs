@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 
-use rustix::fs::FileType;
+use rustix::fs::{CWD, FileType};
 
 use super::*;
 
@@ -379,21 +379,6 @@ fn another_users_is_left() {
         [Swept::Left { .. }]
     ));
     assert!(path.join("victim-000001").exists());
-}
-
-#[test]
-fn a_kept_file_moves_out_and_replaces_nothing() {
-    let parent = parent();
-    let work = WorkDir::create(parent.path()).unwrap();
-    fill(&work);
-    let kept = parent.path().join("kept");
-    fs::write(&kept, b"precious").unwrap();
-    assert!(work.keep(Name::Foreground, &kept).is_err());
-    assert_eq!(fs::read(&kept).unwrap(), b"precious");
-    fs::remove_file(&kept).unwrap();
-    work.keep(Name::Foreground, &kept).unwrap();
-    drop(work);
-    assert_eq!(fs::metadata(&kept).unwrap().len(), 1 << 16);
 }
 
 #[test]

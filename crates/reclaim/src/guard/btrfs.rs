@@ -13,11 +13,12 @@ use std::time::{Duration, Instant};
 use linux::SysRoot;
 use linux::async_discard::{AsyncDiscard, MOST_PER_S, Waiting};
 use linux::trim::{Range, fitrim};
+use pace::trims::HURRIED;
 
 use super::common::{Ages, Common};
 use super::start::Candidate;
 use super::status::TrimReport;
-use super::{GuardError, GuardOptions, HURRIED, Left, TICK};
+use super::{GuardError, GuardOptions, Left, TICK};
 use crate::ReclaimError;
 use crate::event::{Event, Listener};
 use crate::throttle::{DeviceCounters, Stack};

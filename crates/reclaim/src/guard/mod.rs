@@ -12,17 +12,15 @@
 //! | `orders`, `status` | the orders that a running guard takes, and what it reports |
 //! | `common` | what both ways have: state, orders, messages, how late trims come |
 //! | `trims` | the way of ext4 and XFS: the loop of looks and trims |
-//! | `debt` | what is free and not certainly trimmed: pure |
 //! | `look` | the kernel's list of free extents, and the sign that it was incomplete |
-//! | `pick` | the order of trims, and their windows: pure |
+//! | `pick` | the windows of trims: pure. Their order and their time are `pace`'s ([`pace::trims`]) |
 //! | `note` | the debt on the disk |
-//! | `series` | which debt is due, why the rest waits, and one throttled series of trims |
+//! | `series` | why debt waits, and one throttled series of trims |
 //! | [`Hours`] | the hours of a day in which they run |
 //! | `btrfs` | the way of btrfs: the rate of the kernel's own trims |
 
 mod btrfs;
 mod common;
-mod debt;
 mod look;
 mod note;
 mod orders;
@@ -44,7 +42,7 @@ use record::units::names::quoted;
 use storage::remount::RemountError;
 
 pub use orders::{Order, Request, order};
-pub use series::{FRESH_FOR, LITTLE, LITTLE_FOR};
+pub use pace::trims::{FRESH_FOR, LITTLE, LITTLE_FOR};
 pub use status::{Goals, Status, TrimReport, Waits, status};
 
 use crate::ReclaimError;
@@ -56,9 +54,6 @@ use trims::TrimGuard;
 
 /// The pause between two rounds, in which orders are taken.
 const TICK: Duration = Duration::from_millis(250);
-
-/// The slowdown at which space is trimmed while more waits than is allowed.
-const HURRIED: f64 = 0.5;
 
 /// The options of a guard.
 #[derive(Debug, Clone)]

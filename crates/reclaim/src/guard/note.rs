@@ -9,11 +9,11 @@ use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::os::unix::fs::FileExt;
 
+use pace::trims::{Debt, Moment, Pending};
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use ssd::extents::Extents;
 
-use super::debt::{Debt, Moment, Pending};
 use super::look::Hidden;
 use crate::directory;
 

@@ -1,21 +1,15 @@
-//! The order of trims, and their windows: pure.
+//! The windows of trims: pure.
 //!
-//! The oldest debt comes first, and of one age the longest extent. A window begins at it. It
+//! A window begins at the extent whose turn it is. It
 //! extends over its neighbours as long as half of the free bytes in it are ripe, and half of the
 //! extents, because each extent is a discard. So many small extents need one call, and not one
 //! each. On ext4 a block group is trimmed whole if half of it is ripe: ext4 then remembers it as
 //! trimmed.
-//!
-//! A run that is too short to be worth a trim waits longer than others ([`pace::Worth`]). Until
-//! then it may be used again, or more is freed beside it.
 
-use std::cmp::Reverse;
 use std::ops::Range;
 
 use ssd::extents::Extents;
 use storage::TrimReach;
-
-use super::debt::{Debt, Moment, Pending, UNKNOWN};
 
 /// Cuts lie at multiples of this.
 const GRAIN: u64 = 64 << 10;
@@ -57,79 +51,6 @@ impl Cuts {
             }
         }
     }
-}
-
-/// The debt that is to be trimmed now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Ripe {
-    /// Since this moment or before.
-    pub(crate) before: Moment,
-    /// A run of fewer bytes is short.
-    pub(crate) least: u64,
-    /// A short run is ripe only since this moment or before.
-    pub(crate) short_before: Moment,
-}
-
-impl Ripe {
-    /// All debt since a moment or before, however short its runs.
-    pub(crate) fn all(before: Moment) -> Ripe {
-        Ripe {
-            before,
-            least: 0,
-            short_before: before,
-        }
-    }
-
-    /// The ripe debt, ascending, and whether its run is short.
-    pub(crate) fn of(self, debt: &Debt) -> impl Iterator<Item = (Pending, bool)> + '_ {
-        runs(debt, self.least).filter(move |(pending, short)| {
-            pending.since
-                <= if *short {
-                    self.short_before
-                } else {
-                    self.before
-                }
-        })
-    }
-}
-
-/// All debt, ascending, and whether its run has fewer bytes than `least`. Pending extents that touch
-/// are one run, whatever their ages.
-pub(crate) fn runs(debt: &Debt, least: u64) -> impl Iterator<Item = (Pending, bool)> + '_ {
-    let mut run = 0..0;
-    debt.iter().map(move |pending| {
-        if pending.range.start >= run.end {
-            run = pending.range.start..end_of_run(debt, pending.range.end);
-        }
-        let short = run.end - run.start < least;
-        (pending, short)
-    })
-}
-
-/// Where the pending extents end that touch one that ends here.
-fn end_of_run(debt: &Debt, mut end: u64) -> u64 {
-    for next in debt.within(end..u64::MAX) {
-        if next.range.start > end {
-            break;
-        }
-        end = next.range.end;
-    }
-    end
-}
-
-/// Returns the ripe debt in the order of its trims: a known age comes first.
-pub(crate) fn in_order(debt: &Debt, ripe: Ripe) -> Vec<Pending> {
-    let mut all: Vec<Pending> = ripe.of(debt).map(|(pending, _)| pending).collect();
-    all.sort_by_key(|pending| {
-        let unknown = pending.since == UNKNOWN;
-        (
-            unknown,
-            pending.since,
-            Reverse(pending.bytes()),
-            pending.range.start,
-        )
-    });
-    all
 }
 
 /// Returns the window that begins with a ripe extent and holds at most so many free bytes, but for
@@ -182,6 +103,8 @@ fn mostly_ripe(free: &Extents, ripe: &Extents, range: &Range<u64>) -> Option<u64
 
 #[cfg(test)]
 mod tests {
+    use pace::trims::{Debt, Moment, Pending};
+
     use super::*;
 
     const MIB: u64 = 1 << 20;
@@ -225,25 +148,6 @@ mod tests {
         let ripe: Extents = debt.iter().map(|pending| pending.range).collect();
         let first = debt.first_within(mib(from..100)).unwrap();
         window(debt.free(), &ripe, first.range, at_most, cuts)
-    }
-
-    #[test]
-    fn the_oldest_and_of_them_the_longest_is_first_and_unknown_age_last() {
-        let debt = debt(
-            std::slice::from_ref(&(0..100)),
-            &[
-                (0..1, 5),
-                (2..4, 5),
-                (6..7, 3),
-                (8..9, UNKNOWN),
-                (20..40, 9),
-            ],
-        );
-        let order: Vec<u64> = in_order(&debt, Ripe::all(8))
-            .iter()
-            .map(|pending| pending.range.start / MIB)
-            .collect();
-        assert_eq!(order, [6, 2, 0, 8]);
     }
 
     #[test]
@@ -294,28 +198,6 @@ mod tests {
         assert_eq!(at(&debt, 0, 32 * MIB, cuts), mib(0..32));
         assert_eq!(at(&debt, 0, 16 * MIB, cuts), mib(4..20));
         assert_eq!(at(&debt, 40, 32 * MIB, cuts), mib(40..60));
-    }
-
-    #[test]
-    fn a_short_run_is_ripe_later_and_touching_extents_are_one_run() {
-        let debt = debt(
-            std::slice::from_ref(&(0..100)),
-            &[(0..1, 5), (2..3, 1), (4..6, 5), (6..8, 9), (8..10, 4)],
-        );
-        let found = |before, short_before| -> Vec<u64> {
-            let ripe = Ripe {
-                before,
-                least: 5 * MIB,
-                short_before,
-            };
-            let found = ripe.of(&debt).map(|(pending, _)| pending.range.start / MIB);
-            found.collect()
-        };
-        assert_eq!(found(5, 0), [4, 8]);
-        assert_eq!(found(9, 1), [2, 4, 6, 8]);
-        let short: Vec<bool> = runs(&debt, 5 * MIB).map(|(_, short)| short).collect();
-        assert_eq!(short, [true, true, false, false, false]);
-        assert!(runs(&debt, 0).all(|(_, short)| !short));
     }
 
     #[test]

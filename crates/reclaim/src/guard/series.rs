@@ -4,14 +4,14 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use pace::{Goal, Policy};
+use pace::Policy;
+use pace::trims::{FRESH_FOR, Moment, Ripe, Rule, UNKNOWN, in_order, runs};
 use ssd::extents::Extents;
 
-use super::debt::{Moment, Pending, UNKNOWN};
-use super::pick::{Ripe, in_order, runs, window};
+use super::orders;
+use super::pick::window;
 use super::status::Waits;
 use super::trims::{TrimGuard, now};
-use super::{HURRIED, orders};
 use crate::ReclaimError;
 use crate::event::{Event, Listener, Reply};
 use crate::throttle::{Pacing, Summary};
@@ -158,22 +158,6 @@ impl TrimGuard {
 
 // Which debt is due now, how fast it is trimmed, and why the rest waits.
 
-/// Space is trimmed once it has been free for so long: much of it is used again sooner.
-pub const FRESH_FOR: Duration = Duration::from_secs(2);
-
-/// Less debt than this, in bytes, waits for [`LITTLE_FOR`], so that a few freed blocks cost no series of
-/// trims.
-pub const LITTLE: u64 = 64 << 20;
-
-/// How long less debt than [`LITTLE`] waits.
-pub const LITTLE_FOR: Duration = Duration::from_secs(30);
-
-/// A run that is too short to be worth a trim waits for this share of `max-age`. All
-/// that have waited for almost as long go with it, in one series.
-const SHORT_WAITS: f64 = 0.5;
-
-const SHORT_GOES: f64 = 0.375;
-
 /// A series of trims.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Due {
@@ -196,8 +180,7 @@ impl Due {
 
 impl TrimGuard {
     pub(super) fn is_over(&self) -> bool {
-        let age = self.debt.oldest().map_or(0, |at| now().saturating_sub(at));
-        u128::from(age) > self.options.max_age.as_millis()
+        self.rule().is_over(&self.debt, now())
             || self.debt.known_bytes() as f64 > self.looker.size as f64 * self.options.most
     }
 
@@ -213,18 +196,10 @@ impl TrimGuard {
         if !hurried && self.is_outside_hours() {
             return None;
         }
-        if !self.is_worth_a_series(hurried) {
+        if !self.rule().is_due(&self.debt, now(), hurried) {
             return None;
         }
-        let goal = self.options.goal;
-        let goal = match hurried {
-            true => Goal {
-                slowdown: goal.slowdown.max(HURRIED),
-                max_latency: None,
-                deadline: goal.deadline,
-            },
-            false => goal,
-        };
+        let goal = pace::trims::goal(self.options.goal, hurried);
         Some(Due {
             policy: Policy::Adaptive(goal),
             before: None,
@@ -242,7 +217,7 @@ impl TrimGuard {
         let hurried = self.is_over();
         let ripe = match self.common.orders.drain {
             true => Ripe::all(self.drained_up_to),
-            false => self.ripe(hurried),
+            false => self.rule().ripe(now(), hurried),
         };
         let mut ripe_bytes = 0;
         for (pending, short) in runs(&self.debt, ripe.least) {
@@ -272,37 +247,15 @@ impl TrimGuard {
     pub(super) fn ripe_of(&self, due: &Due) -> Ripe {
         match due.before {
             Some(before) => Ripe::all(before),
-            None => self.ripe(due.hurried),
+            None => self.rule().ripe(now(), due.hurried),
         }
     }
 
-    fn ripe(&self, hurried: bool) -> Ripe {
-        let now = now();
-        let before = now.saturating_sub(FRESH_FOR.as_millis() as Moment);
-        if hurried {
-            return Ripe::all(before);
+    fn rule(&self) -> Rule {
+        Rule {
+            fresh_for: FRESH_FOR,
+            max_age: self.options.max_age,
+            least_run: self.least_run(),
         }
-        let short = self.options.max_age.mul_f64(SHORT_GOES);
-        Ripe {
-            before,
-            least: self.least_run(),
-            short_before: now.saturating_sub(short.as_millis() as Moment).min(before),
-        }
-    }
-
-    /// Whether enough is ripe, or has waited for long enough.
-    fn is_worth_a_series(&self, hurried: bool) -> bool {
-        let (now, max_age) = (now(), self.options.max_age);
-        let waited = |pending: &Pending, at_least: Duration| {
-            u128::from(now.saturating_sub(pending.since)) >= at_least.as_millis()
-        };
-        let mut bytes = 0;
-        self.ripe(hurried).of(&self.debt).any(|(pending, short)| {
-            if short {
-                return waited(&pending, max_age.mul_f64(SHORT_WAITS));
-            }
-            bytes += pending.bytes();
-            bytes >= LITTLE || waited(&pending, LITTLE_FOR.min(max_age / 2))
-        })
     }
 }

@@ -6,15 +6,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use pace::Worth;
+use pace::trims::{Debt, LITTLE, Moment, runs};
 use record::units::names::quoted;
 use storage::remount::DiscardGuard;
 
 use super::common::{Ages, Common};
-use super::debt::{Debt, Moment};
 use super::look::{Hidden, Looker};
 use super::note::Notes;
-use super::pick::runs;
-use super::series::LITTLE;
 use super::start::Candidate;
 use super::status::TrimReport;
 use super::{GuardError, GuardOptions, Left, TICK};

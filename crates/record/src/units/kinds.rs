@@ -91,11 +91,7 @@ pub fn one_of<'w, T>(
 }
 
 /// No such word: with the nearest, or else all of them.
-pub fn unknown<'w>(
-    what: &str,
-    text: &str,
-    words: impl Iterator<Item = &'w str> + Clone,
-) -> UnitError {
+fn unknown<'w>(what: &str, text: &str, words: impl Iterator<Item = &'w str> + Clone) -> UnitError {
     UnitError(match nearest(text, words.clone()) {
         Some(near) => format!("there is no {what} '{text}'; did you mean '{near}'?"),
         None => {

@@ -1,13 +1,13 @@
 //! `trimbench guard`: a mount without `discard`, and trims of what was freed.
 //!
-//! It keeps the rules of `reclaim::guard`. It looks more seldom than the guard does, which
+//! Its rules are those of the guard ([`pace::trims`]). It looks more seldom than the guard does, which
 //! changes little: freed space waits for 30 s as a rule.
 
-use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::time::Duration;
 
+use pace::trims::{Debt, Moment, Pending, Ripe, Rule, in_order};
 use pace::{Goal, Work, Worth};
 use ssd::Time;
 
@@ -16,18 +16,6 @@ use super::{Desk, Nature, Order, Policy};
 
 /// The pause between two looks. Space that was freed since the last but one is left alone.
 const LOOK_EVERY: Duration = Duration::from_secs(15);
-
-/// Less debt than this waits longer.
-const SMALL: u64 = 64 << 20;
-const SMALL_WAITS: Duration = Duration::from_secs(30);
-
-/// A short run waits for this share of the greatest age; all that have waited for almost as long go
-/// with it.
-const SHORT_WAITS: f64 = 0.5;
-const SHORT_GOES: f64 = 0.375;
-
-/// Above its greatest age it takes this share of the foreground.
-const HURRIED: f64 = 0.5;
 
 /// The guard of one volume.
 #[derive(Debug)]
@@ -38,8 +26,8 @@ pub(super) struct Guard {
     max_age: Duration,
     /// Shorter runs wait; `None`: by what trims cost.
     min_run: Option<u64>,
-    /// Ranges freed and not trimmed: start to end, and since when.
-    debt: BTreeMap<u64, (u64, Time)>,
+    /// Ranges freed and not trimmed.
+    debt: Debt,
     worth: Worth,
     /// Of the present series: ranges to discard.
     queue: VecDeque<Range<u64>>,
@@ -52,6 +40,11 @@ pub(super) struct Guard {
     cancelled: u64,
 }
 
+/// A time in milliseconds; 0 would be an unknown one.
+fn moment(time: Time) -> Moment {
+    time.as_nanos() / 1_000_000 + 1
+}
+
 impl Guard {
     pub(super) fn new(goal: Goal, group: u64, max_age: Duration, min_run: Option<u64>) -> Guard {
         Guard {
@@ -59,7 +52,7 @@ impl Guard {
             group,
             max_age,
             min_run,
-            debt: BTreeMap::new(),
+            debt: Debt::default(),
             worth: Worth::default(),
             queue: VecDeque::new(),
             left: 0,
@@ -71,86 +64,39 @@ impl Guard {
         }
     }
 
-    fn least_run(&self) -> u64 {
-        self.min_run.unwrap_or_else(|| self.worth.least_run())
-    }
-
-    /// All debt, ascending, and whether its run is shorter than that: touching ranges are one run.
-    fn runs(&self, least: u64) -> Vec<(Range<u64>, Time, bool)> {
-        let mut all: Vec<(Range<u64>, Time, bool)> = Vec::with_capacity(self.debt.len());
-        let (mut first, mut run) = (0, 0..0);
-        for (&start, &(end, since)) in &self.debt {
-            if start != run.end {
-                let is_short = run.end - run.start < least;
-                all[first..].iter_mut().for_each(|one| one.2 = is_short);
-                (first, run) = (all.len(), start..start);
-            }
-            run.end = end;
-            all.push((start..end, since, false));
-        }
-        let is_short = run.end - run.start < least;
-        all[first..].iter_mut().for_each(|one| one.2 = is_short);
-        all
-    }
-
     /// Begins a series if enough is ripe, or has waited for long enough.
     fn begin(&mut self, desk: &mut Desk<'_>) {
-        let now = desk.now;
-        let is_old = |since: Time, age: Duration| now - since >= age;
-        let hurried = (self.debt.values()).any(|&(_, since)| is_old(since, self.max_age));
-        let least = if hurried { 0 } else { self.least_run() };
-        let mut all = self.runs(least);
-        all.retain(|&(_, since, short)| {
-            let age = match short {
-                true => self.max_age.mul_f64(SHORT_GOES),
-                false => LOOK_EVERY,
-            };
-            is_old(since, age)
-        });
-        let mut bytes = 0;
-        let is_due = all.iter().any(|(range, since, short)| match short {
-            true => is_old(*since, self.max_age.mul_f64(SHORT_WAITS)),
-            false => {
-                bytes += range.end - range.start;
-                bytes >= SMALL || is_old(*since, SMALL_WAITS.min(self.max_age / 2))
-            }
-        });
-        if !is_due {
+        let now = moment(desk.now);
+        let rule = Rule {
+            fresh_for: LOOK_EVERY,
+            max_age: self.max_age,
+            least_run: self.min_run.unwrap_or_else(|| self.worth.least_run()),
+        };
+        let hurried = rule.is_over(&self.debt, now);
+        if !rule.is_due(&self.debt, now, hurried) {
             return;
         }
-        self.queue = self.in_order(all, desk);
+        self.queue = self.in_order(rule.ripe(now, hurried), desk);
         self.left = self.queue.iter().map(|range| range.end - range.start).sum();
         let work = Work {
             unit: self.group.min(desk.limits.max_bytes),
             ..Work::new(self.left, self.queue.len() as u64)
         };
-        let goal = match hurried {
-            true => Goal {
-                slowdown: self.goal.slowdown.max(HURRIED),
-                max_latency: None,
-                ..self.goal
-            },
-            false => self.goal,
-        };
-        self.paced = Paced::new(goal, &work, desk);
+        self.paced = Paced::new(pace::trims::goal(self.goal, hurried), &work, desk);
         desk.order(Order::Canary(self.paced.is_some()));
         self.step(desk);
     }
 
     /// The discards of a series: oldest and longest first. A group of which half of the free bytes
     /// and extents are ripe goes whole; elsewhere each free extent goes from the ripe part on.
-    fn in_order(
-        &self,
-        mut ripe: Vec<(Range<u64>, Time, bool)>,
-        desk: &Desk<'_>,
-    ) -> VecDeque<Range<u64>> {
+    fn in_order(&self, ripe: Ripe, desk: &Desk<'_>) -> VecDeque<Range<u64>> {
         let mut whole: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
         let mut last_end = u64::MAX;
-        for (range, ..) in &ripe {
-            let sums = whole.entry(range.start / self.group).or_default();
-            sums.0 += range.end - range.start;
-            sums.1 += u64::from(range.start != last_end);
-            last_end = range.end;
+        for (pending, _) in ripe.of(&self.debt) {
+            let sums = whole.entry(pending.range.start / self.group).or_default();
+            sums.0 += pending.bytes();
+            sums.1 += u64::from(pending.range.start != last_end);
+            last_end = pending.range.end;
         }
         let mut free_of: BTreeMap<u64, Option<Vec<Range<u64>>>> = BTreeMap::new();
         for (group, (bytes, extents)) in whole {
@@ -159,11 +105,8 @@ impl Guard {
             let goes = bytes * 2 >= held && extents * 2 >= free.len() as u64;
             free_of.insert(group, goes.then_some(free));
         }
-        ripe.sort_by_key(|(range, since, _)| {
-            (*since, Reverse(range.end - range.start), range.start)
-        });
         let mut queue: VecDeque<Range<u64>> = VecDeque::new();
-        for (range, ..) in ripe {
+        for range in in_order(&self.debt, ripe).into_iter().map(|one| one.range) {
             let group = range.start / self.group;
             match free_of.get_mut(&group) {
                 Some(Some(free)) => queue.extend(std::mem::take(free)),
@@ -182,10 +125,8 @@ impl Guard {
     fn next_range(&mut self, desk: &Desk<'_>) -> Option<Range<u64>> {
         while let Some(range) = self.queue.pop_front() {
             self.left = self.left.saturating_sub(range.end - range.start);
-            let from = self.debt.range(..=range.start).next_back();
-            let pending = from.is_some_and(|(_, &(end, _))| end > range.start)
-                || self.debt.range(range.clone()).next().is_some();
             let free = desk.volume.free_within(&range).into_iter().next();
+            let pending = self.debt.first_within(range).is_some();
             if let Some(mut free) = free.filter(|_| pending) {
                 free.end = free.end.min(free.start + desk.limits.max_bytes);
                 return Some(free);
@@ -223,29 +164,6 @@ impl Guard {
         self.next += 1;
     }
 
-    /// Nothing of a range is pending any more. Returns how many bytes were.
-    fn forgive(&mut self, range: &Range<u64>) -> u64 {
-        let mut pending = 0;
-        let before = self.debt.range(..range.start).next_back();
-        let from = before
-            .filter(|(_, (end, _))| *end > range.start)
-            .map_or(range.start, |(&start, _)| start);
-        let hit: Vec<_> = (self.debt.range(from..range.end))
-            .map(|(&start, &(end, since))| (start, end, since))
-            .collect();
-        for (start, end, since) in hit {
-            pending += end.min(range.end) - start.max(range.start);
-            self.debt.remove(&start);
-            if start < range.start {
-                self.debt.insert(start, (range.start, since));
-            }
-            if end > range.end {
-                self.debt.insert(range.end, (end, since));
-            }
-        }
-        pending
-    }
-
     fn go_on(&mut self, desk: &mut Desk<'_>) {
         match self.paced.is_some() || !self.queue.is_empty() {
             true => self.step(desk),
@@ -270,7 +188,7 @@ impl Policy for Guard {
     fn freed(&mut self, ranges: &[Range<u64>], desk: &mut Desk<'_>) {
         desk.release(ranges);
         for range in ranges {
-            self.debt.insert(range.start, (range.end, desk.now));
+            self.debt.add(range.clone(), moment(desk.now));
         }
         if self.paced.is_none() && self.in_flight.is_none() {
             desk.wake(&mut self.is_awake, desk.now + LOOK_EVERY);
@@ -278,7 +196,8 @@ impl Policy for Guard {
     }
 
     fn allocated(&mut self, range: &Range<u64>) {
-        self.cancelled += self.forgive(range);
+        let cancelled = self.debt.remove(range.clone());
+        self.cancelled += cancelled.iter().map(Pending::bytes).sum::<u64>();
     }
 
     fn committed(&mut self, desk: &mut Desk<'_>) {
@@ -294,7 +213,7 @@ impl Policy for Guard {
             let bytes = range.end - range.start;
             self.worth
                 .learn(seen.ops - commands, bytes, seen.busy.saturating_sub(busy));
-            self.forgive(&range);
+            self.debt.remove(range);
         }
         Paced::look(&mut self.paced, desk);
         self.step(desk);

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use ssd::extents::BlockSet;
+use ssd::extents::Extents;
 
 use super::{BLOCK, FileId};
 
@@ -127,7 +127,7 @@ impl Layout {
     /// unless there is none.
     pub(super) fn next(
         &mut self,
-        free: &mut BlockSet,
+        free: &mut Extents,
         file: FileId,
         wanted: u64,
     ) -> Option<Range<u64>> {
@@ -178,7 +178,7 @@ impl Layout {
 
     /// The lowest free blocks of the file's group; after 16 MiB, or where there are none, of the
     /// next group with any.
-    fn ffs(&self, free: &BlockSet, cursor: &mut Cursor, wanted: u64) -> Option<Range<u64>> {
+    fn ffs(&self, free: &Extents, cursor: &mut Cursor, wanted: u64) -> Option<Range<u64>> {
         let groups = self.blocks.div_ceil(self.group);
         let mut group = (cursor.at.min(self.blocks - 1) / self.group) % groups;
         if cursor.in_group >= MAX_BLOCKS_PER_GROUP {
@@ -203,7 +203,7 @@ impl Layout {
     /// The place behind the file's last block; else the first range of the next group that is as
     /// long as what is wanted, or half of a group. Where no group has one, half of that length will
     /// do, and so on: mballoc's buddies and criteria in short.
-    fn ext4(&mut self, free: &BlockSet, cursor: &Cursor, wanted: u64) -> Option<Range<u64>> {
+    fn ext4(&mut self, free: &Extents, cursor: &Cursor, wanted: u64) -> Option<Range<u64>> {
         let wanted = wanted.min(LONGEST_EXT4);
         let end_of_group = |block: u64| (block / self.group + 1) * self.group;
         if let Some(on) = free.within(cursor.at..end_of_group(cursor.at)).next()
@@ -222,7 +222,7 @@ impl Layout {
     }
 
     /// The first free range that is long enough in the next group, from one on, that has one.
-    fn next_group(&mut self, free: &BlockSet, from: u64, long_enough: u64) -> Option<Range<u64>> {
+    fn next_group(&mut self, free: &Extents, from: u64, long_enough: u64) -> Option<Range<u64>> {
         let groups = self.longest.len();
         let from = from as usize % groups;
         for group in (from..groups).chain(0..from) {
@@ -244,7 +244,7 @@ impl Layout {
     }
 
     /// Behind the file's last block, else the longest of the next ranges in its group, else any.
-    fn xfs(&self, free: &BlockSet, cursor: &Cursor, wanted: u64) -> Option<Range<u64>> {
+    fn xfs(&self, free: &Extents, cursor: &Cursor, wanted: u64) -> Option<Range<u64>> {
         let wanted = wanted.min(LONGEST_XFS);
         let at = cursor.at.min(self.blocks - 1);
         let group = at / self.group * self.group;
@@ -271,7 +271,7 @@ impl Layout {
 }
 
 /// The first free range from a block on, else the first of all.
-fn first_from(free: &BlockSet, from: u64, blocks: u64) -> Option<Range<u64>> {
+fn first_from(free: &Extents, from: u64, blocks: u64) -> Option<Range<u64>> {
     free.within(from..blocks).next().or_else(|| free.first())
 }
 

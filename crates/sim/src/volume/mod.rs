@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use ssd::extents::BlockSet;
+use ssd::extents::Extents;
 
 mod allocator;
 
@@ -36,9 +36,9 @@ pub(crate) enum NoSpace {
 pub(crate) struct Volume {
     layout: Layout,
     /// Blocks that may be allocated.
-    free: BlockSet,
+    free: Extents,
     /// Blocks that files use.
-    live: BlockSet,
+    live: Extents,
     files: Vec<Vec<Range<u64>>>,
     /// Numbers of removed files, to be used again.
     removed: Vec<FileId>,
@@ -49,14 +49,14 @@ impl Volume {
     pub(crate) fn new(kind: AllocatorKind, bytes: u64) -> Volume {
         let blocks = bytes / BLOCK;
         let layout = Layout::new(kind, blocks);
-        let mut free = BlockSet::from(0..blocks);
+        let mut free = Extents::from(0..blocks);
         for range in layout.metadata() {
             free.remove(range);
         }
         Volume {
             layout,
             free,
-            live: BlockSet::new(),
+            live: Extents::new(),
             files: Vec::new(),
             removed: Vec::new(),
             blocks,

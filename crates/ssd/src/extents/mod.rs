@@ -1,10 +1,9 @@
 //! Ordered, disjoint ranges of a 64-bit address space.
 //!
 //! A drive's model has to know which bytes are mapped, a deleter which bytes
-//! are freed and not yet discarded. Both are sets of a few thousand ranges over
+//! are freed and not yet discarded. Both are sets of ranges over
 //! terabytes: too large for a bitmap, and always asked by range. [`Extents`] is
-//! that set. [`BlockSet`] is the one for a volume's blocks, with millions of
-//! ranges. Both are pure: no system call, no clock, no unit of their own
+//! that set. It is pure: no system call, no clock, no unit of its own
 //! (bytes, sectors or blocks, whatever the caller counts in).
 //!
 //! [`DiscardQueue`] puts a volume's freed blocks in order for its drive, and lets
@@ -23,7 +22,6 @@
 //! assert_eq!(mapped.iter().collect::<Vec<_>>(), [0..20, 40..100]);
 //! ```
 
-mod blocks;
 mod queue;
 
 use std::collections::{BTreeMap, btree_map};
@@ -31,7 +29,6 @@ use std::fmt;
 use std::iter::FusedIterator;
 use std::ops::Range;
 
-pub use blocks::{BlockSet, BlocksWithin};
 pub use queue::{Command, CommandLimits, DiscardQueue, InFlight, Order, Short};
 
 /// A set of addresses, held as ordered, disjoint ranges that don't touch.
@@ -78,6 +75,14 @@ impl Extents {
         self.covered - before
     }
 
+    /// Adds a range; returns the whole range of the set that it is now a part of. An empty range
+    /// is returned as it is.
+    pub fn coalesce(&mut self, range: Range<u64>) -> Range<u64> {
+        self.insert(range.clone());
+        let whole = self.around(range.start).filter(|_| !range.is_empty());
+        whole.unwrap_or(range)
+    }
+
     /// Takes a range out, splitting what reaches over its edges; returns how
     /// many addresses were there.
     pub fn remove(&mut self, range: Range<u64>) -> u64 {
@@ -115,7 +120,12 @@ impl Extents {
 
     /// Whether an address is in the set.
     pub fn contains(&self, address: u64) -> bool {
-        self.at_or_before(address).is_some_and(|r| address < r.end)
+        self.around(address).is_some()
+    }
+
+    /// The range that holds an address, if one does.
+    pub fn around(&self, address: u64) -> Option<Range<u64>> {
+        self.at_or_before(address).filter(|r| address < r.end)
     }
 
     /// Whether a whole range is in the set; an empty range always is.
@@ -139,16 +149,6 @@ impl Extents {
     /// The parts of a range that are not in the set, in order.
     pub fn gaps(&self, range: Range<u64>) -> Gaps<'_> {
         Gaps::new(self, range)
-    }
-
-    /// The addresses that are in both sets.
-    pub fn intersection(&self, other: &Extents) -> Extents {
-        let (few, many) = if self.len() <= other.len() {
-            (self, other)
-        } else {
-            (other, self)
-        };
-        few.iter().flat_map(|r| many.within(r)).collect()
     }
 
     /// How many addresses are in the set. Takes no time.

@@ -1,9 +1,10 @@
 //! A queue of discards that an allocation may cancel.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::ops::Range;
 
-use crate::extents::BlockSet;
+use crate::extents::Extents;
 
 /// The limits of a drive's commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,8 +79,10 @@ pub struct DiscardQueue {
     limits: CommandLimits,
     order: Order,
     short: Short,
-    pending: BlockSet,
-    in_flight: BlockSet,
+    pending: Extents,
+    /// For [`Order::Longest`]: length, start and end of each pending range, and of some that changed.
+    by_length: BinaryHeap<(u64, Reverse<u64>, u64)>,
+    in_flight: Extents,
     commands: BTreeMap<u64, Vec<Range<u64>>>,
     /// The next command's number.
     next: u64,
@@ -99,8 +102,9 @@ impl DiscardQueue {
             limits,
             order,
             short,
-            pending: BlockSet::new(),
-            in_flight: BlockSet::new(),
+            pending: Extents::new(),
+            by_length: BinaryHeap::new(),
+            in_flight: Extents::new(),
             commands: BTreeMap::new(),
             next: 0,
             at: 0,
@@ -113,8 +117,45 @@ impl DiscardQueue {
     /// Some are in flight, so they were free already. Then nothing is noted.
     pub fn free(&mut self, range: Range<u64>) -> Result<(), InFlight> {
         self.idle(&range)?;
-        self.pending.insert(range);
+        self.add(range);
         Ok(())
+    }
+
+    fn add(&mut self, range: Range<u64>) {
+        let whole = self.pending.coalesce(range);
+        self.note_length(&whole);
+    }
+
+    /// Takes blocks out of those that wait; returns how many of them did.
+    fn remove(&mut self, range: Range<u64>) -> u64 {
+        let removed = self.pending.remove(range.clone());
+        let before = range.start.checked_sub(1);
+        for address in before.into_iter().chain([range.end]) {
+            if let Some(left) = self.pending.around(address) {
+                self.note_length(&left);
+            }
+        }
+        removed
+    }
+
+    fn note_length(&mut self, range: &Range<u64>) {
+        if self.order == Order::Longest {
+            self.by_length.push(by_length(range));
+        }
+    }
+
+    /// The longest range that waits; of several the first.
+    fn longest(&mut self) -> Option<Range<u64>> {
+        if self.by_length.len() > 2 * self.pending.len() + 64 {
+            self.by_length = self.pending.iter().map(|range| by_length(&range)).collect();
+        }
+        while let Some(&(_, Reverse(start), end)) = self.by_length.peek() {
+            if self.pending.around(start) == Some(start..end) {
+                return Some(start..end);
+            }
+            self.by_length.pop();
+        }
+        None
     }
 
     /// Notes that blocks are in use. Returns how many discards of blocks that cancels.
@@ -123,7 +164,7 @@ impl DiscardQueue {
     /// Some are in flight: the allocator must take others. Then nothing is noted.
     pub fn allocate(&mut self, range: Range<u64>) -> Result<u64, InFlight> {
         self.idle(&range)?;
-        Ok(self.pending.remove(range))
+        Ok(self.remove(range))
     }
 
     fn idle(&self, range: &Range<u64>) -> Result<(), InFlight> {
@@ -166,46 +207,45 @@ impl DiscardQueue {
     /// Notes that a command failed: its blocks may be allocated, and wait for another command.
     pub fn fail(&mut self, id: u64) -> Vec<Range<u64>> {
         let ranges = self.complete(id);
-        self.pending.insert_all(&ranges);
+        ranges.iter().for_each(|range| self.add(range.clone()));
         ranges
     }
 
     /// The blocks that wait.
-    pub fn pending(&self) -> &BlockSet {
+    pub fn pending(&self) -> &Extents {
         &self.pending
     }
 
     /// The blocks that are in flight.
-    pub fn in_flight(&self) -> &BlockSet {
+    pub fn in_flight(&self) -> &Extents {
         &self.in_flight
     }
 
     /// The next range for a command.
     fn take(&mut self) -> Option<Range<u64>> {
         let least = self.limits.at_least.max(1);
-        let longest = self.pending.longest()?;
-        let range = if longest.end - longest.start < least {
+        let found = match self.order {
+            Order::Longest => self.longest().filter(|range| length(range) >= least),
+            Order::Address => self.next_by_address(least),
+        };
+        let Some(range) = found else {
             if self.short == Short::Drop {
                 self.pending.clear();
             }
             return None;
-        } else if self.order == Order::Longest {
-            longest
-        } else {
-            self.next_by_address(least)?
         };
         let range = range.start
             ..range
                 .end
                 .min(range.start.saturating_add(self.limits.blocks));
-        self.pending.remove(range.clone());
+        self.remove(range.clone());
         Some(range)
     }
 
     /// The first range behind the last command that is long enough, else the first of all. Short
     /// ones on the way are dropped if they are to be.
     fn next_by_address(&mut self, least: u64) -> Option<Range<u64>> {
-        let long = |range: &Range<u64>| range.end - range.start >= least;
+        let long = |range: &Range<u64>| length(range) >= least;
         let ahead = self.pending.within(self.at..u64::MAX).find(long);
         let found = ahead.or_else(|| self.pending.iter().find(long))?;
         if self.short == Short::Drop && found.start < self.at {
@@ -216,4 +256,13 @@ impl DiscardQueue {
         }
         Some(found)
     }
+}
+
+fn length(range: &Range<u64>) -> u64 {
+    range.end - range.start
+}
+
+/// A key that sorts ranges by their length, and those of one length from the last to the first.
+fn by_length(range: &Range<u64>) -> (u64, Reverse<u64>, u64) {
+    (length(range), Reverse(range.start), range.end)
 }

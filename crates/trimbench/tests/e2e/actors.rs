@@ -221,7 +221,7 @@ fn what_an_actor_cannot_be_is_told() {
     );
     let tasks_alone = ["--op", "save", "--set", "canary=0"];
     refused(
-        &[&tasks_alone[..], &["--set", "foreground.keep=true"]].concat(),
+        &[&tasks_alone[..], &["--set", "foreground.size=16M"]].concat(),
         &["only does something with a reader"],
     );
 }

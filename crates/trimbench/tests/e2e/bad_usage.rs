@@ -180,8 +180,6 @@ fn a_raw_device_refuses_what_files_take() {
         &["--set", "deletion.sleep=1ms"],
         &["--set", "deletion.fsync=true"],
         &["--set", "deletion.no-sync=true"],
-        &["--set", "foreground.keep=true"],
-        &["--set", "foreground.reuse=true"],
     ] {
         let mut command = trimbench();
         command.args([
@@ -211,29 +209,4 @@ fn what_would_fail_after_the_writing_is_refused_before() {
         &["--set", "actor.block-size=1G"],
         &["actor.block-size", "at most 16M"],
     );
-}
-
-#[test]
-fn keep_does_not_replace_somebody_elses_file() {
-    for dry in [true, false] {
-        let directory = tempfile::tempdir().unwrap();
-        let theirs = directory.path().join(".trimbench-foreground");
-        std::fs::write(&theirs, "years of work").unwrap();
-        let mut command = trimbench();
-        command.args([
-            "run",
-            "--set",
-            "foreground.keep=true",
-            "--size",
-            "16M",
-            "--set",
-            "foreground.size=16M",
-        ]);
-        command.args(dry.then_some("--dry-run"));
-        command
-            .args(["--set", "actor.buffered=true"])
-            .arg(directory.path());
-        run(command).fails_with(2, &[".trimbench-foreground", "move it"]);
-        assert_eq!(std::fs::read_to_string(&theirs).unwrap(), "years of work");
-    }
 }

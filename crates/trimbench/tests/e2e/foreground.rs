@@ -1,8 +1,5 @@
 //! Options that say what the foreground does.
 
-use std::fs;
-use std::os::unix::fs::MetadataExt;
-
 use crate::common::gate::{LOOP_EXT4, alone, beside, lacks};
 use crate::common::loop_fs::{Fs, LoopFs, On, SMALL};
 use crate::common::run::at_once;
@@ -172,75 +169,4 @@ fn the_canary_reads_beside_the_foreground_unless_told_not_to() {
         return;
     };
     assert_eq!(without.head()["actors"].as_array().unwrap().len(), 1);
-}
-
-#[test]
-fn a_kept_file_is_reused_and_nothing_is_kept_unasked() {
-    let _turn = beside();
-    if lacks(LOOP_EXT4) {
-        return;
-    }
-    let fs = quiet_fs();
-    let kept = fs.path().join(".trimbench-foreground");
-    measure(fs.path(), &["--set", "foreground.keep=true"]).succeeds();
-    assert_eq!(fs.names(), [".trimbench-foreground"]);
-    let first = fs::metadata(&kept).unwrap();
-    // What the foreground uses, and a page that says whose it is.
-    assert_eq!(first.len(), (16 << 20) + 4096);
-
-    let reused = measure(
-        fs.path(),
-        &[
-            "--set",
-            "foreground.reuse=true",
-            "--set",
-            "foreground.keep=true",
-        ],
-    )
-    .succeeds();
-    assert!(!reused.warnings().contains("anew"), "{}", reused.warnings());
-    let second = fs::metadata(&kept).unwrap();
-    assert_eq!(
-        (first.ino(), first.mtime_nsec()),
-        (second.ino(), second.mtime_nsec())
-    );
-
-    // Too small for this one, which makes its own.
-    let larger = [
-        "--set",
-        "foreground.reuse=true",
-        "--set",
-        "foreground.keep=true",
-        "--set",
-        "foreground.size=32M",
-    ];
-    let larger = measure(fs.path(), &larger).succeeds();
-    assert!(larger.warnings().contains("anew"), "{}", larger.warnings());
-    assert_eq!(fs::metadata(&kept).unwrap().len(), (32 << 20) + 4096);
-}
-
-#[test]
-fn somebody_elses_file_of_that_name_is_neither_used_nor_replaced() {
-    let _turn = beside();
-    if lacks(LOOP_EXT4) {
-        return;
-    }
-    let fs = quiet_fs();
-    let theirs = fs.path().join(".trimbench-foreground");
-    fs::write(&theirs, vec![7; 17 << 20]).unwrap();
-    measure(fs.path(), &["--set", "foreground.reuse=true"]).succeeds();
-    let measured = measure(
-        fs.path(),
-        &["--set", "foreground.keep=true", "--op", "write"],
-    );
-    assert!(
-        measured.done.text().contains(".trimbench-foreground"),
-        "{}",
-        measured.done.text()
-    );
-    assert!(
-        fs::read(&theirs).unwrap() == vec![7; 17 << 20],
-        "it was changed"
-    );
-    assert_eq!(fs.names(), [".trimbench-foreground"]);
 }

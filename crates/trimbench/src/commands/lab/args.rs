@@ -9,7 +9,7 @@ use ::lab::Fs;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use record::section;
-use record::units::values::{number, path, positive_duration, size, text, truth};
+use record::units::values::{positive_duration, size, truth};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -34,34 +34,6 @@ driver holds reads of the root cgroup behind each whole discard, whatever the
 drive says; `trimbench run` and whatever `lab exec` starts are in a cgroup of
 the drive's own, where they wait only for the drive itself. Drives are kept in
 /run/trimbench/lab, or where TRIMBENCH_LAB_DIR says.";
-
-const SNAPSHOT: &str = "\
-The file holds the data of one moment. The drive works on meanwhile; a write to a
-part that isn't copied yet waits until that part is. With --store on a file system
-that shares blocks (XFS, btrfs) all is copied at once. The copy includes the contents of a volatile cache.
-
-Example:
-  trimbench lab snapshot a /var/tmp/a.img
-  trimbench lab up b --profile 870-evo --size 4G --store /var/tmp/a.img \
-    --set keep=true
-";
-const CRASH: &str = "\
-After a power cut a drive holds what a flush had covered, and any part of the
-writes since, in any order. Up to 4 such writes, every subset of them is a
-state; of more, those up to each write and as many drawn by chance.
-
-The command runs for each state, and finds in its environment
-  TRIMBENCH_CRASH_DEVICE    a device with the state's contents
-  TRIMBENCH_CRASH_MARK      the last `lab mark` before the power cut
-  TRIMBENCH_CRASH_STATE     the state's number
-It fails on a state if its exit code isn't 0. What it leaves mounted of the
-device is unmounted. The exit code is 1 if it failed on any.
-
-Example:
-  trimbench lab up a --profile 870-evo --size 256M --set log=a.log
-  mkfs.ext4 /dev/loopN, mount it, write, sync, and `trimbench lab mark a 1`
-  trimbench lab down a
-  trimbench lab crash a.log --set from=1 -- sh -c 'fsck.ext4 -p $TRIMBENCH_CRASH_DEVICE'";
 
 const FAULTS: &str = "\
 Faults:
@@ -144,24 +116,6 @@ pub enum LabCommand {
         #[arg(value_name = "COMMAND", required = true, last = true)]
         command: Vec<OsString>,
     },
-    /// Mark a point that a workload has reached, in the drive's log
-    Mark {
-        /// Which drive
-        name: String,
-        /// The state that has been reached, e.g. the number of a transaction
-        text: String,
-    },
-    /// Copy a drive's data as they are now into a new file
-    #[command(after_help = SNAPSHOT)]
-    Snapshot {
-        /// Which drive
-        name: String,
-        /// The new file
-        file: PathBuf,
-    },
-    /// Run a command on each state that a power cut may leave, from a drive's log
-    #[command(after_help = CRASH)]
-    Crash(CrashArgs),
     /// Take drives down: unmount, detach, forget the data
     Down {
         /// Which drives
@@ -214,40 +168,6 @@ pub struct StatsArgs {
     pub reset: bool,
 }
 
-/// Arguments of `trimbench lab crash`.
-#[derive(Debug, Args)]
-pub struct CrashArgs {
-    /// The log that `lab up --set log=FILE` wrote
-    pub log: PathBuf,
-    /// Set a detail, e.g. limit=1000; `trimbench scenarios keys 'lab crash'` lists all
-    #[arg(long, value_name = "KEY=VALUE")]
-    pub set: Vec<String>,
-    /// Print the result as JSON
-    #[arg(long)]
-    pub json: bool,
-    /// The command and its arguments
-    #[arg(value_name = "COMMAND", required = true, last = true)]
-    pub command: Vec<OsString>,
-}
-
-section! {
-    /// Details of a check of crash states.
-    pub(crate) struct CrashDetails["lab crash", |_| ""] {
-        /// Only power cuts after this mark.
-        "from" from: String = text, shown "from the log's begin";
-        /// Most states to check, spread evenly over all.
-        "limit" limit: u64 = number, default "500";
-        /// Seed of the random choices.
-        "seed" seed: u64 = number, default "1";
-        /// Also tear writes: the drive writes units of this many bytes whole, 512 or 4096.
-        "torn" torn: u32 = sector, shown "writes are whole";
-        /// A command that takes longer has failed.
-        "timeout" timeout: Duration = positive_duration, default "60s";
-        /// A directory with room for the drive's data, twice.
-        "scratch" scratch: PathBuf = path, default "/dev/shm";
-    }
-}
-
 section! {
     /// Details of a drive.
     pub(crate) struct DriveDetails["lab up", |_| ""] {
@@ -260,14 +180,8 @@ section! {
         "sector-size" sector_bytes: u32 = sector, default "512";
         /// The kernel looks for partitions on it, as losetup's option does.
         "partscan" partscan: bool = truth, default "false";
-        /// Take requests over io_uring if the kernel has FUSE over it (Linux 6.14).
-        "io-uring" io_uring: bool = truth, default "true";
         /// Use the data that --store holds, of an earlier drive.
         "keep" keep: bool = truth, default "false";
-        /// Log every write, discard and flush in this new file, for `lab crash`.
-        "log" log: PathBuf = path, shown "none";
-        /// Largest size of the log; then writes fail.
-        "log-limit" log_limit: u64 = size, default "1G";
         /// Most data that it keeps; writes beyond fail. In memory at most what is free and not
         /// promised to another drive.
         "store-limit" store_limit: u64 = size, shown "half of that; in a file, what fits";

@@ -1,7 +1,6 @@
 //! `trimbench lab`: drives that behave like given ones.
 
 pub(crate) mod args;
-mod crash;
 mod fault;
 pub(crate) mod near;
 mod show;
@@ -27,14 +26,14 @@ pub(crate) fn run(args: LabArgs) -> Result<Exit, Error> {
         need_root()?;
     }
     // A server must not report here: its maker reads this as its last words.
-    if needs_drives && !matches!(args.command, LabCommand::Serve { .. }) {
-        if let Err(error) = ::lab::put_back_switch() {
-            console::error(&Error::from(error));
-        }
-        // `down` finds dead drives, too.
-        if !matches!(args.command, LabCommand::Down { .. }) {
-            sweep(&lab);
-        }
+    // `down` finds dead drives, too.
+    if needs_drives
+        && !matches!(
+            args.command,
+            LabCommand::Serve { .. } | LabCommand::Down { .. }
+        )
+    {
+        sweep(&lab);
     }
     match args.command {
         LabCommand::Up(args) => up::up(&lab, &args)?,
@@ -54,9 +53,6 @@ pub(crate) fn run(args: LabArgs) -> Result<Exit, Error> {
             let error = lab.exec(&name, Command::new(program).args(arguments));
             return not_run(error);
         }
-        LabCommand::Mark { name, text } => lab.mark(&name, &text)?,
-        LabCommand::Snapshot { name, file } => lab.snapshot(&name, &file)?,
-        LabCommand::Crash(args) => return crash::crash(&args),
         LabCommand::Down { names, all, force } => return down(&lab, &names, all, force),
         LabCommand::Profiles(args) => match args.command {
             None => Stream::Out.print(&show::profiles()),

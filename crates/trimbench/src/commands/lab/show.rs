@@ -28,9 +28,6 @@ pub(super) fn list(drives: &[(Option<Stats>, Info)], as_json: bool) -> String {
         if let Some(stats) = stats.as_ref().filter(|stats| stats.no_room > 0) {
             text += &format!("  [full: {} writes failed]", count(stats.no_room));
         }
-        if stats.as_ref().is_some_and(|stats| stats.not_logged > 0) {
-            text += "  [its log is full: every write fails]";
-        }
         text += "\n";
     }
     text

@@ -150,19 +150,12 @@ fn facts(info: &Info, stats: &Stats) -> String {
         stats.in_flight,
     );
     let mut line = |label: &str, line: String| text += &format!("{label:<11}{line}\n");
-    if let Some(transport) = &stats.transport {
-        line("requests", format!("through {transport}"));
-    }
     for (number, near) in near(info).into_iter().enumerate() {
         line(if number == 0 { "near" } else { "" }, near);
     }
     if stats.no_room > 0 {
         let why = "writes failed, for the data took all they may";
         line("no room", format!("{} {why}", count(stats.no_room)));
-    }
-    if stats.not_logged > 0 {
-        let missing = "writes, discards and flushes are missing there; every write fails";
-        line("log full", format!("{} {missing}", count(stats.not_logged)));
     }
     for fault in show::faults(stats) {
         line("fault", fault);

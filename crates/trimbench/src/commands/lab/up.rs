@@ -27,9 +27,6 @@ pub(super) fn up(lab: &Lab, args: &UpArgs) -> Result<(), Error> {
     Stream::Err.print(&next(lab, &info));
     let mut notes = lab.notes(&info.spec.name).unwrap_or_default();
     notes.extend(room(lab, &info, limited));
-    let stats = lab.stats(&info.spec.name).ok();
-    let transport = stats.and_then(|stats| stats.transport);
-    notes.extend(transport.map(|transport| format!("requests come through {transport}")));
     notes.extend(near(&info));
     let notes = notes.iter().map(|note| format!("note: {note}\n"));
     Stream::Err.print(&notes.collect::<String>());
@@ -63,9 +60,6 @@ fn spec(args: &UpArgs) -> Result<Spec, Error> {
     spec.force = args.force;
     spec.sector_bytes = details.sector_bytes();
     spec.partscan = details.partscan();
-    spec.io_uring = details.io_uring();
-    spec.log = details.log.as_ref().map(absolute).transpose()?;
-    spec.log_limit_bytes = details.log_limit();
     spec.slower = args.slower;
     spec.fs = args.fs;
     spec.mount = args.mount.as_ref().map(absolute).transpose()?;

@@ -82,7 +82,7 @@ fn given_as(args: &RunArgs, path: &str) -> String {
 
 /// The first key that is given and needs files; a raw device has none.
 fn needs_files(scenario: &Scenario) -> Option<String> {
-    let (general, file, deletion) = (&scenario.general, &scenario.foreground, &scenario.deletion);
+    let (general, deletion) = (&scenario.general, &scenario.deletion);
     let own = deletion.given().into_iter();
     let mut own = own.filter(|key| !["how", "size", "chunk"].contains(key));
     let rules = [
@@ -92,8 +92,6 @@ fn needs_files(scenario: &Scenario) -> Option<String> {
         ),
         ("fio", general.fio.is_some()),
         ("control", general.control() != Control::Off),
-        ("foreground.keep", file.keep()),
-        ("foreground.reuse", file.reuse()),
     ];
     let rule = rules.iter().find(|(_, needs)| *needs);
     own.next()

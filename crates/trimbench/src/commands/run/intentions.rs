@@ -21,9 +21,9 @@ pub(crate) fn of(plan: &Plan, survey: &Survey) -> String {
     for actor in &plan.actors {
         text += &own_files(actor);
     }
-    let foreground = match survey.reuses(plan) || !plan.needs_file() {
-        true => 0,
-        false => plan.file.size_bytes,
+    let foreground = match plan.needs_file() {
+        true => plan.file.size_bytes,
+        false => 0,
     };
     let Some(deletion) = &plan.deletion else {
         let size = record::units::bytes(foreground);

@@ -115,7 +115,6 @@ fn rows() -> Vec<Row> {
         about: format!("The drive's {}", key.about),
         words: key.words,
     }));
-    rows.extend(section::<lab::args::CrashDetails>("lab crash"));
     let keys = ::sim::Setup::KEYS.iter();
     rows.extend(keys.map(|key| Row::new("sim", key.name.to_owned(), key)));
     rows

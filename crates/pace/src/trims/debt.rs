@@ -10,37 +10,39 @@ use std::ops::Range;
 use ssd::extents::Extents;
 
 /// A moment, in milliseconds since 1970.
-pub(crate) type Moment = u64;
+pub type Moment = u64;
 
 /// The age of extents whose last use no look saw. They are trimmed without hurry.
-pub(crate) const UNKNOWN: Moment = 0;
+pub const UNKNOWN: Moment = 0;
 
 /// A free extent that is to be trimmed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Pending {
-    pub(crate) range: Range<u64>,
+pub struct Pending {
+    /// Its bytes.
+    pub range: Range<u64>,
     /// When it was first seen free, or [`UNKNOWN`].
-    pub(crate) since: Moment,
+    pub since: Moment,
 }
 
 impl Pending {
-    pub(crate) fn bytes(&self) -> u64 {
+    /// How many bytes it has.
+    pub fn bytes(&self) -> u64 {
         self.range.end - self.range.start
     }
 }
 
 /// The difference between two looks, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub struct Seen {
     /// Newly free.
-    pub(crate) freed: u64,
+    pub freed: u64,
     /// Used again.
-    pub(crate) used: u64,
+    pub used: u64,
 }
 
 /// The free extents of the last look, and which of them are to be trimmed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Debt {
+pub struct Debt {
     free: Extents,
     /// Start → end and moment. Disjoint, and all of them free.
     pending: BTreeMap<u64, (u64, Moment)>,
@@ -51,7 +53,7 @@ pub(crate) struct Debt {
 
 impl Debt {
     /// All that is free, of unknown age.
-    pub(crate) fn all(free: Extents) -> Debt {
+    pub fn all(free: Extents) -> Debt {
         let mut debt = Debt {
             free,
             ..Debt::default()
@@ -61,7 +63,7 @@ impl Debt {
     }
 
     /// Returns the debt that was noted before. Extents that contradict it are left out, and pending as of unknown age.
-    pub(crate) fn noted(free: Extents, pending: impl IntoIterator<Item = Pending>) -> Debt {
+    pub fn noted(free: Extents, pending: impl IntoIterator<Item = Pending>) -> Debt {
         let mut debt = Debt {
             free,
             ..Debt::default()
@@ -75,41 +77,50 @@ impl Debt {
         debt
     }
 
-    pub(crate) fn free(&self) -> &Extents {
+    /// The free extents of the last look.
+    pub fn free(&self) -> &Extents {
         &self.free
     }
 
     /// Bytes that were freed and not trimmed.
-    pub(crate) fn known_bytes(&self) -> u64 {
+    pub fn known_bytes(&self) -> u64 {
         self.known
     }
 
     /// Bytes that are free and may never have been trimmed.
-    pub(crate) fn unknown_bytes(&self) -> u64 {
+    pub fn unknown_bytes(&self) -> u64 {
         self.unknown
     }
 
-    pub(crate) fn bytes(&self) -> u64 {
+    /// Bytes that are to be trimmed.
+    pub fn bytes(&self) -> u64 {
         self.known + self.unknown
     }
 
-    pub(crate) fn len(&self) -> usize {
+    /// How many extents are to be trimmed.
+    pub fn len(&self) -> usize {
         self.pending.len()
     }
 
+    /// Whether nothing is to be trimmed.
+    pub fn is_empty(&self) -> bool {
+        self.pending.is_empty()
+    }
+
     /// Whether anything has been pending since before a moment.
-    pub(crate) fn has_since(&self, before: Moment) -> bool {
+    pub fn has_since(&self, before: Moment) -> bool {
         self.pending.values().any(|&(_, since)| since <= before)
     }
 
     /// The oldest of known age.
-    pub(crate) fn oldest(&self) -> Option<Moment> {
+    pub fn oldest(&self) -> Option<Moment> {
         let since = |&(_, since): &(u64, Moment)| since;
         let known = self.pending.values().map(since).filter(|&at| at != UNKNOWN);
         known.min()
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = Pending> + '_ {
+    /// All that is to be trimmed, ascending.
+    pub fn iter(&self) -> impl Iterator<Item = Pending> + '_ {
         self.pending.iter().map(|(&start, &(end, since))| Pending {
             range: start..end,
             since,
@@ -117,12 +128,12 @@ impl Debt {
     }
 
     /// The first pending extent, or part of one, within a range.
-    pub(crate) fn first_within(&self, range: Range<u64>) -> Option<Pending> {
+    pub fn first_within(&self, range: Range<u64>) -> Option<Pending> {
         self.within(range).next()
     }
 
     /// The pending parts of a range, ascending.
-    pub(crate) fn within(&self, range: Range<u64>) -> impl Iterator<Item = Pending> + '_ {
+    pub fn within(&self, range: Range<u64>) -> impl Iterator<Item = Pending> + '_ {
         let before = self.pending.range(..=range.start).next_back();
         let from = before.map_or(range.start, |(&start, _)| start);
         let empty = range.is_empty();
@@ -136,7 +147,7 @@ impl Debt {
     }
 
     /// A look at `now`, which saw these free extents.
-    pub(crate) fn look(&mut self, free: Extents, now: Moment) -> Seen {
+    pub fn look(&mut self, free: Extents, now: Moment) -> Seen {
         let mut seen = Seen::default();
         let mut gone = Vec::new();
         for was in self.free.iter() {
@@ -159,7 +170,7 @@ impl Debt {
     }
 
     /// A range was trimmed, whole. Returns what of it was pending.
-    pub(crate) fn remove(&mut self, range: Range<u64>) -> Vec<Pending> {
+    pub fn remove(&mut self, range: Range<u64>) -> Vec<Pending> {
         let parts: Vec<Pending> = self.within(range).collect();
         for part in &parts {
             let Some((&start, &(end, since))) = self.pending.range(..=part.range.start).next_back()
@@ -179,7 +190,7 @@ impl Debt {
     }
 
     /// Nothing is certain any more: all that is free and not pending yet, as of unknown age.
-    pub(crate) fn make_all_pending(&mut self) {
+    pub fn make_all_pending(&mut self) {
         let mut missing = Vec::new();
         for free in self.free.iter() {
             let mut at = free.start;
@@ -206,7 +217,7 @@ impl Debt {
     }
 
     /// Adds a range of which nothing is pending yet, and merges it with neighbours of its age.
-    fn add(&mut self, range: Range<u64>, since: Moment) {
+    pub fn add(&mut self, range: Range<u64>, since: Moment) {
         if range.is_empty() {
             return;
         }

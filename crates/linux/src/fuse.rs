@@ -1,7 +1,4 @@
-//! `/dev/fuse` for a server: connections, and queues over io_uring.
-//!
-//! From `include/uapi/linux/fuse.h` and `Documentation/filesystems/fuse/fuse-io-uring.rst`, Linux
-//! 6.14. The messages themselves are not here: this module moves bytes.
+//! `/dev/fuse` for a server: connections. From `include/uapi/linux/fuse.h`, Linux 6.14.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -10,10 +7,8 @@ use std::path::Path;
 use rustix::fs::{Mode, OFlags};
 use rustix::mount::{MountFlags, mount};
 
-mod abi;
-mod queue;
-
-pub use queue::{Entry, HEADER_BYTES, Queue};
+/// `FUSE_DEV_IOC_CLONE`
+const DEV_IOC_CLONE: libc::Ioctl = libc::_IOR::<u32>(229, 0);
 
 /// Opens `/dev/fuse`: a connection that is not mounted yet.
 ///
@@ -50,7 +45,7 @@ pub fn clone_of(connection: &OwnedFd) -> io::Result<OwnedFd> {
     let clone = open()?;
     let source = connection.as_raw_fd();
     // SAFETY: the request reads one u32 through the pointer, and the variable outlives the call.
-    let done = unsafe { libc::ioctl(clone.as_raw_fd(), abi::DEV_IOC_CLONE, &raw const source) };
+    let done = unsafe { libc::ioctl(clone.as_raw_fd(), DEV_IOC_CLONE, &raw const source) };
     match done {
         0 => Ok(clone),
         _ => Err(io::Error::last_os_error()),
