@@ -106,16 +106,6 @@ impl Frame {
         [place(x, self.wide), place(y, self.tall)]
     }
 
-    /// Where values are in a file's plot, in px.
-    pub(super) fn px(&self, x: f64, y: f64) -> [f64; 2] {
-        [self.x.share(x) * PLOT, (1.0 - self.y.share(y)) * self.px]
-    }
-
-    /// The plot of a file in px: left, top, right, bottom.
-    pub(super) fn plot(&self) -> [f64; 4] {
-        [0.0, 0.0, PLOT, self.px]
-    }
-
     /// A place on the x axis as a share of the width, for what lies over the lines.
     fn percent(&self, x: f64) -> String {
         format!("{:.2}%", 100.0 * self.x.share(x).clamp(-1e6, 1e6))
@@ -291,19 +281,13 @@ impl Frame {
             false => ticks::linear(self.y.low, self.y.high, about, unit == Unit::Bytes),
         };
         self.units[1] = unit.name();
-        let marks = values.into_iter();
-        self.y_marks(marks.map(|value| (value, ticks::label(unit, value))));
-    }
-
-    /// The y axis with given ticks.
-    pub(super) fn y_marks(&mut self, marks: impl Iterator<Item = (f64, String)>) {
-        for (value, label) in marks {
-            let [_, y] = self.px(self.x.low, value);
+        for value in values {
+            let y = (1.0 - self.y.share(value)) * self.px;
             self.over(&format!(
                 "<line x2=\"100%\" y1=\"{y:.1}\" y2=\"{y:.1}\" stroke=\"#000\" stroke-opacity=\".1\"/>\
                  <text x=\"-6\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
                 y + 4.0,
-                text(&label)
+                text(&ticks::label(unit, value))
             ));
         }
     }
@@ -324,17 +308,12 @@ impl Frame {
         self.over(&(group + "</g>"));
     }
 
-    /// Writes the captions of a file's axes, where the title doesn't explain them.
-    pub(super) fn captions(&mut self, x: &str, y: &str) {
+    /// Writes the caption of a file's x axis, where the title doesn't explain it.
+    pub(super) fn caption(&mut self, x: &str) {
         self.over(&format!(
-            "<text x=\"100%\" y=\"{}\" text-anchor=\"end\" fill=\"#666\" font-size=\"11\">{}</text>\
-             <text transform=\"translate({} {}) rotate(-90)\" text-anchor=\"middle\" \
-             fill=\"#666\" font-size=\"11\">{}</text>",
+            "<text x=\"100%\" y=\"{}\" text-anchor=\"end\" fill=\"#666\" font-size=\"11\">{}</text>",
             self.px + BOTTOM - 3.0,
-            text(x),
-            22.0 - LEFT,
-            self.px / 2.0,
-            text(y)
+            text(x)
         ));
     }
 

@@ -5,15 +5,12 @@
 
 pub(crate) mod axis;
 mod frame;
-mod labels;
 mod picture;
 pub(crate) mod shapes;
 mod ticks;
-mod trade_off;
 
 pub(crate) use frame::Medium;
 pub(crate) use picture::{cost, curves, heat, over_time};
-pub use trade_off::{TradeOff, Way, trade_off};
 
 use judge::Verdict;
 use record::{DeviceInfo, RunRecord};

@@ -168,7 +168,7 @@ pub(crate) fn cost(cost: &Cost, drives: &str, medium: Medium) -> Frame {
     let title = format!("Wait of discards by their size: {drives}");
     let mut frame = Frame::new(medium, &title, x, y, 220.0);
     if let Some(beyond) = cost.beyond_in_words().filter(|_| medium == Medium::File) {
-        frame.captions(&beyond, "");
+        frame.caption(&beyond);
     }
     frame.y_axis(Unit::Us);
     let marks: Vec<(f64, String)> = ticks::linear(x.low, x.high, 6, false)
