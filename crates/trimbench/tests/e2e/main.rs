@@ -77,7 +77,6 @@ mod scenarios;
 mod sim;
 mod sim_slurm;
 mod suite;
-mod suite_jobs;
 mod suite_raid0;
 mod suite_trim;
 mod tune;
