@@ -12,7 +12,6 @@ pub mod csv;
 mod facts;
 mod figures;
 pub mod flame;
-pub mod hlog;
 pub mod html;
 pub mod json;
 pub mod markdown;

@@ -1,25 +1,20 @@
-//! Latency histograms of single seconds, and of shorter stretches while data was deleted.
-//! A [`RunRecord`](record::RunRecord) leaves them in its file; the heat map and the
-//! HdrHistogram log need them.
+//! Histograms of the response times of single seconds, and of shorter stretches while data was deleted.
+//! A [`RunRecord`](record::RunRecord) leaves them in its file; the heat map needs them.
 //!
 //! They are kept as the text they were recorded as: decoded, an hour of four
 //! actors would take gigabytes.
 
 use record::as_drive::latencies_as_drive;
-use record::{Grain, Latency, Line, Part};
+use record::{Grain, Latency, Line};
 
-/// More actors with two latencies each no record has in a second.
+/// More actors no record has in a second.
 const NEAR: usize = 256;
 
-/// The latencies of one actor in one second, or in one stretch.
+/// The response times of one actor in one second, or in one stretch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Second {
     /// Index into the head's actors.
     pub actor: usize,
-    /// Response or service times.
-    pub latency: Latency,
-    /// The part of the run.
-    pub part: Part,
     /// Its start, in seconds since the record's zero.
     pub at_s: f64,
     /// Its length, in seconds.
@@ -45,6 +40,9 @@ impl Seconds {
     /// Takes what there is to take from a line of a record.
     pub fn push(&mut self, line: Line) {
         let Line::Histogram(line) = line else { return };
+        if line.latency != Latency::Response {
+            return;
+        }
         let (at_s, seconds, to) = match line.over {
             Grain::SecondAt(at_s) => (at_s, 1.0, &mut self.all),
             Grain::Stretch { at_s, seconds } => (at_s, seconds, &mut self.stretches),
@@ -53,8 +51,6 @@ impl Seconds {
         if at_s.is_finite() && seconds.is_finite() && seconds > 0.0 {
             to.push(Second {
                 actor: line.actor,
-                latency: line.latency,
-                part: line.part,
                 at_s,
                 seconds,
                 v2: line.v2,
@@ -72,30 +68,16 @@ impl Seconds {
         }
     }
 
-    /// The seconds.
-    pub fn iter(&self) -> impl Iterator<Item = &Second> {
-        self.all.iter()
+    /// The seconds of one actor.
+    pub(crate) fn of(&self, actor: usize) -> impl Iterator<Item = &Second> {
+        self.all.iter().filter(move |second| second.actor == actor)
     }
 
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.all.is_empty()
-    }
-
-    /// The seconds of one actor's latency.
-    pub(crate) fn of(&self, actor: usize, latency: Latency) -> impl Iterator<Item = &Second> {
-        of(&self.all, actor, latency)
-    }
-
-    /// The stretches of one actor's latency, each within one of its seconds.
+    /// The stretches of one actor, each within one of its seconds.
     pub(crate) fn stretches(&self, actor: usize) -> impl Iterator<Item = &Second> {
-        of(&self.stretches, actor, Latency::Response)
+        let all = self.stretches.iter();
+        all.filter(move |second| second.actor == actor)
     }
-}
-
-fn of(all: &[Second], actor: usize, latency: Latency) -> impl Iterator<Item = &Second> {
-    all.iter()
-        .filter(move |second| second.actor == actor && second.latency == latency)
 }
 
 /// Times of a drive `times` as fast, in pieces of `grid_s`.
@@ -104,10 +86,8 @@ fn as_drive(all: &[Second], times: f64, grid_s: f64) -> Vec<Second> {
     for second in all {
         let at_s = (second.at_s / times / grid_s).floor() * grid_s;
         // Near the end: they come in order of time.
-        let same = places.iter_mut().rev().take(NEAR).find(|(place, _)| {
-            (place.actor, place.latency, place.part) == (second.actor, second.latency, second.part)
-                && place.at_s == at_s
-        });
+        let mut near = places.iter_mut().rev().take(NEAR);
+        let same = near.find(|(place, _)| place.actor == second.actor && place.at_s == at_s);
         match same {
             Some((_, texts)) => texts.push(&second.v2),
             None => {
@@ -137,16 +117,22 @@ impl FromIterator<Line> for Seconds {
 
 #[cfg(test)]
 mod tests {
-    use record::{HistogramLine, PhaseName, decode_histogram, encode_histogram, second_histogram};
+    use record::{
+        HistogramLine, Part, PhaseName, decode_histogram, encode_histogram, second_histogram,
+    };
 
     use super::*;
 
     fn line(over: Grain) -> Line {
+        line_of(over, Latency::Response)
+    }
+
+    fn line_of(over: Grain, latency: Latency) -> Line {
         let mut histogram = second_histogram();
         histogram.record(73_000).unwrap();
         Line::Histogram(HistogramLine {
             actor: 1,
-            latency: Latency::Response,
+            latency,
             over,
             part: Part::Main,
             v2: encode_histogram(&histogram),
@@ -154,12 +140,12 @@ mod tests {
     }
 
     #[test]
-    fn only_those_of_seconds_are_taken() {
+    fn only_response_times_of_seconds_are_taken() {
         let grains = [Grain::SecondAt(2.0), Grain::Phase(PhaseName::Delete)];
-        let seconds: Seconds = grains.into_iter().map(line).collect();
-        assert_eq!(seconds.iter().count(), 1);
-        assert_eq!(seconds.of(1, Latency::Response).count(), 1);
-        assert_eq!(seconds.of(1, Latency::Service).count(), 0);
+        let mut seconds: Seconds = grains.into_iter().map(line).collect();
+        seconds.push(line_of(Grain::SecondAt(3.0), Latency::Service));
+        assert_eq!(seconds.of(1).count(), 1);
+        assert_eq!(seconds.of(0).count(), 0);
     }
 
     #[test]
@@ -168,9 +154,9 @@ mod tests {
             .map(|at| line(Grain::SecondAt(f64::from(at))))
             .collect();
         let fast = slow.as_drive(4.0);
-        let at: Vec<f64> = fast.iter().map(|second| second.at_s).collect();
+        let at: Vec<f64> = fast.of(1).map(|second| second.at_s).collect();
         assert_eq!(at, [0.0, 1.0]);
-        for second in fast.iter() {
+        for second in fast.of(1) {
             let histogram = decode_histogram(&second.v2).unwrap();
             assert_eq!(histogram.len(), 4);
             let us = histogram.max() as f64 / 1e3;

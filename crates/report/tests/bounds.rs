@@ -351,7 +351,6 @@ proptest! {
         let mut text = Vec::new();
         report::csv::actors(&record, report::csv::Run::Only, &mut text)?;
         report::csv::devices(&record, report::csv::Run::First("a,b"), &mut text)?;
-        report::hlog::write(&record, &seconds, &mut text)?;
     }
 
     #[test]

@@ -15,7 +15,7 @@ use record::waits::{Cause, PhaseWaits, Stack, Wait};
 use record::*;
 use report::html;
 use report::seconds::Seconds;
-use report::sheet::{Bar, Panel, Sheet, Table};
+use report::sheet::{Sheet, Table};
 use testkit::gate;
 
 /// The names of the browsers that tests/browser/ can drive.
@@ -372,17 +372,9 @@ fn a_browser_shows_runs_over_each_other() {
     browse(&text, "compared");
 }
 
-/// The page of a suite with as many cells and charts as there can be.
+/// The page of a suite with as many cells as there can be.
 fn sheet() -> Sheet {
     let cells = (0..26).map(|i| format!("bcachefs/nodiscard/nodiscard{i}"));
-    let bars = cells.clone().enumerate().map(|(i, label)| Bar {
-        label,
-        range: (i % 5 != 0).then_some([i as f64, i as f64 + 1.0, i as f64 + 2.5]),
-    });
-    let panel = Panel {
-        title: "stall beside trimbench rm, s".to_owned(),
-        bars: bars.collect(),
-    };
     let columns = [
         "cell",
         "create",
@@ -405,7 +397,6 @@ fn sheet() -> Sheet {
             columns: columns.map(str::to_owned).to_vec(),
             rows: cells.map(row).collect(),
         }],
-        panels: vec![panel; 12],
         notes: vec!["Recommended: <b>nothing</b>.".to_owned()],
     }
 }

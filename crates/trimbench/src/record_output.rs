@@ -9,7 +9,7 @@ use record::units::names;
 use report::csv::Run;
 use report::seconds::Seconds;
 use report::terminal::{self, Style};
-use report::{csv, hlog, html, markdown};
+use report::{csv, html, markdown};
 
 use crate::console::Stream;
 use crate::exit::{Error, usage};
@@ -28,8 +28,6 @@ pub enum Format {
     CsvDevices,
     /// The verdict as tables, for an issue or a blog
     Markdown,
-    /// Latencies as an HdrHistogram log, for its viewers
-    Hlog,
     /// A page with charts, whole in one file
     Html,
 }
@@ -81,7 +79,6 @@ impl Shown<'_> {
             Format::Json => output::write_verdict(to, verdict),
             Format::Csv => csv::actors(record, run, to),
             Format::CsvDevices => csv::devices(record, run, to),
-            Format::Hlog => hlog::write(record, seconds, to),
             Format::Html => to.write_all(html::report(record, verdict, seconds)?.as_bytes()),
         }
     }
@@ -116,13 +113,12 @@ impl Format {
             Format::Csv => "csv",
             Format::CsvDevices => "devices.csv",
             Format::Markdown => "md",
-            Format::Hlog => "hlog",
             Format::Html => "html",
         }
     }
 
     /// Returns whether several records may follow each other in one output.
     pub(crate) fn joins(self) -> bool {
-        !matches!(self, Format::Hlog | Format::Html)
+        self != Format::Html
     }
 }

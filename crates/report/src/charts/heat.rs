@@ -2,7 +2,7 @@
 //! while data was deleted as short as the record has it.
 
 use record::RunRecord;
-use record::{Latency, decode_histogram};
+use record::decode_histogram;
 
 use crate::seconds::{Second, Seconds};
 
@@ -86,7 +86,7 @@ pub(crate) fn heat(record: &RunRecord, seconds: &Seconds) -> Vec<Heat> {
 
 fn of_actor(record: &RunRecord, seconds: &Seconds, actor: usize, most: usize) -> Option<Heat> {
     let columns = columns(
-        sorted(seconds.of(actor, Latency::Response)),
+        sorted(seconds.of(actor)),
         &sorted(seconds.stretches(actor)),
         most,
     );
@@ -232,7 +232,7 @@ fn divided(columns: &mut Vec<Fine>, second: &Second, own: &[&Second], together: 
 
 #[cfg(test)]
 mod tests {
-    use record::{Grain, HistogramLine, Line, Part, encode_histogram, second_histogram};
+    use record::{Grain, HistogramLine, Latency, Line, Part, encode_histogram, second_histogram};
 
     use super::*;
     use crate::common::SHORT;
