@@ -10,7 +10,7 @@ use record::units::names::is_harmful;
 use record::{RecordReader, RunRecord};
 use report::seconds::Seconds;
 use report::terminal::{self, Style};
-use report::{csv, hlog, html, markdown};
+use report::{csv, html, markdown};
 
 use super::Target;
 
@@ -157,7 +157,6 @@ fn shown(record: &RunRecord, seconds: &Seconds) {
     for text in &texts {
         harmless(text);
     }
-    let _ = hlog::write(record, seconds, &mut Vec::new());
     let _ = html::report(record, &verdict, seconds);
     let _ = report::json::verdict(&verdict);
     let group = |name: &str| Group {
@@ -183,7 +182,7 @@ fn iostat(input: &[u8]) {
     let _ = formats::sniff(input);
     let notes = iostat::Notes::parse(&text);
     let options = iostat::Options::default();
-    if let Ok(log) = iostat::Log::read(input, &options)
+    if let Ok(log) = iostat::Log::read(input)
         && let Ok(record) = iostat::record(&log, Some(&notes), &options)
     {
         let _ = judge(&record, &JudgeOptions::default());
@@ -259,17 +258,9 @@ fn suite_log(input: &[u8]) {
     let sheet = experiments::suite::sheet(&results);
     harmless(&report::sheet::text(&sheet, 80));
     harmless(&report::sheet::markdown(&sheet));
-    let _ = (
-        report::sheet::html(&sheet, "{}"),
-        report::sheet::svg(&sheet),
-    );
-    let _ = (results.json(), experiments::suite::columns(&log));
+    let _ = report::sheet::html(&sheet, "{}");
+    let _ = results.json();
     let _ = experiments::suite::advise(&results);
-    let both = experiments::suite::compare(["a".into(), "b".into()], [&results, &results]);
-    harmless(&report::sheet::text(
-        &experiments::suite::comparison_sheet(&both),
-        80,
-    ));
 }
 
 fn sweep(input: &[u8]) {
