@@ -1,4 +1,4 @@
-//! Settings that are written as `key = value`: in files, grids and on the command line.
+//! Settings that are written as `key = value`: in files and on the command line.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;

@@ -26,7 +26,6 @@ mod policy;
 mod recorder;
 mod setup;
 mod stack;
-pub mod sweep;
 mod volume;
 mod workload;
 
@@ -35,7 +34,7 @@ pub use outcome::{Figures, Outcome, pareto_front};
 pub use parallel::in_order;
 pub use policy::{Desk, Nature, Order, Parameters, Policy, PolicyKind, Seen};
 pub use recorder::FreeSpace;
-pub use setup::{Drives, Named, STACKS, Setup, policies, stack};
+pub use setup::{Drives, STACKS, Setup, stack};
 pub use stack::Limits;
 pub use volume::AllocatorKind;
 pub use workload::WorkloadKind;

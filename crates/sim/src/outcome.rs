@@ -153,7 +153,7 @@ fn figures(
     let quantile = |q| waits.map(|h| ms(h.value_at_quantile(q)));
     let known = tally.discarded_bytes + tally.cancelled;
     Figures {
-        policy: setup.policy.name.clone(),
+        policy: setup.policy.name().to_owned(),
         verdict: verdict.verdict,
         deletion_s,
         drained_s,

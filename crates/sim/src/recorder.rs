@@ -360,9 +360,9 @@ fn head(setup: &Setup, actors: &[ActorInfo], stack: &Stack) -> Head {
             mount: None,
             source: None,
             fs: Some(setup.allocator().name().to_owned()),
-            options: vec![setup.policy.name.clone()],
+            options: vec![setup.policy.name().to_owned()],
             discard: match limits {
-                Some(_) => setup.policy.kind.setting(),
+                Some(_) => setup.policy.setting(),
                 None => DiscardSetting::Unsupported,
             },
             size_bytes: bytes,

@@ -163,7 +163,7 @@ impl<'s> Run<'s> {
         let policy = setup
             .policy
             .kind
-            .build(&setup.policy.parameters, bytes, policy_limits);
+            .build(&setup.parameters, bytes, policy_limits);
         let nature = policy.nature();
         let actors = actors::all(setup, &mut volume, nature).map_err(too_small)?;
         let flash = setup.flash.map(|geometry| {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use pace::Goal;
 use record::DiscardSetting;
+use record::units::settings::Key;
 
 use super::adaptive::Adaptive;
 use super::btrfs::BtrfsAsync;
@@ -139,6 +140,12 @@ impl PolicyKind {
             PolicyKind::Guard => &["max-age", "min-run", "piece", "slowdown", "max-latency"],
             PolicyKind::Adaptive => &["piece", "slowdown", "max-latency"],
         }
+    }
+
+    /// The parameters that it uses, each with the text of its value in `all`.
+    pub fn shown(self, all: &Parameters) -> impl Iterator<Item = (&'static Key, String)> {
+        let own = self.parameters();
+        all.shown().filter(|(key, _)| own.contains(&key.name))
     }
 
     /// Its usual parameters.

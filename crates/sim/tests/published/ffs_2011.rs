@@ -67,7 +67,8 @@ fn a_queue_moves_at_least_40_mb_per_s_in_pieces_of_32_kib() {
     println!("queued {queued} MB/s");
     assert!(queued >= 40.0, "{queued} MB/s");
     setup.extents.truncate(1024);
-    setup.policy = PolicyKind::PerBlock.into();
+    setup.policy = PolicyKind::PerBlock;
+    setup.parameters = PolicyKind::PerBlock.usual();
     let single = mb_per_s(&setup);
     println!("per block {single} MB/s");
     assert!(queued > 50.0 * single);

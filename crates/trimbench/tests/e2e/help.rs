@@ -52,7 +52,6 @@ fn all_options() -> Vec<(Vec<String>, BTreeSet<String>)> {
 
 /// Calls of helpers that name the words of a command for their caller.
 const HELPERS: [(&str, &[&str]); 4] = [
-    ("grid.sweep(", &["sim", "sweep"]),
     (".up(", &["lab", "up"]),
     ("trimmed(", &["fstrim"]),
     ("command_on(", &["run"]),

@@ -75,7 +75,6 @@ mod rm_truth;
 mod run_why;
 mod scenarios;
 mod sim;
-mod sim_slurm;
 mod suite;
 mod suite_raid0;
 mod suite_trim;

@@ -1,4 +1,4 @@
-//! `trimbench sim`: runs in virtual time, comparisons, sweeps and their shards.
+//! `trimbench sim`: runs in virtual time, comparisons.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -150,16 +150,9 @@ fn a_run_like_a_record_reads_as_fast_as_its_readers_did() {
 }
 
 #[test]
-fn compare_runs_every_policy_and_those_of_a_file_the_same_each_time() {
+fn compare_runs_every_policy_the_same_each_time() {
     let _turn = beside();
     let dir = TempDir::new().unwrap();
-    let own = dir.path().join("own.toml");
-    fs::write(
-        &own,
-        "[[policy]]\nname = \"mine\"\nkind = \"queued\"\nranges = 256\n",
-    )
-    .unwrap();
-    let policies = format!("all,{}", own.display());
     let compare = || {
         let file = dir.path().join("c.json");
         let mut arguments = vec![
@@ -178,7 +171,7 @@ fn compare_runs_every_policy_and_those_of_a_file_the_same_each_time() {
             "limit=10s",
         ]);
         arguments.extend(["--set", "every=2s", "--set", "delay=1s"]);
-        arguments.extend(["--policy", &policies, "--json", file.to_str().unwrap()]);
+        arguments.extend(["--json", file.to_str().unwrap()]);
         let shown = sim(&arguments).succeeds().stdout.clone();
         (shown, json(&file))
     };
@@ -190,12 +183,11 @@ fn compare_runs_every_policy_and_those_of_a_file_the_same_each_time() {
         "btrfs-async",
         "adaptive",
         "guard",
-        "mine",
     ] {
         assert!(shown.contains(policy), "{policy} in {shown}");
     }
     assert!(shown.contains("Pareto front"), "{shown}");
-    assert_eq!(figures["runs"].as_array().unwrap().len(), 13);
+    assert_eq!(figures["runs"].as_array().unwrap().len(), 12);
     assert_eq!(compare(), (shown, figures));
     let two = sim(&[
         "compare",
@@ -228,203 +220,14 @@ fn list_names_what_can_be_given() {
     }
 }
 
-const GRID: &str = "profile = [\"ideal\", \"ocz-vertex-2\"]\npolicy = [\"coalesce\", \"queued\"]\n\
-    ranges = [1, 64]\nsize = \"16M\"\nreaders = 1\nbaseline = \"100ms\"\nrecovery = \"100ms\"\nseed = [1, 2]\n";
-
-/// The table of a sweep: a file of Parquet with a footer, and these texts in it.
-fn is_table(file: &[u8], texts: &[&str]) {
-    assert!(file.starts_with(b"PAR1") && file.ends_with(b"PAR1"));
-    let end = file.len() - 8;
-    let length = u32::from_le_bytes(file[end..end + 4].try_into().unwrap()) as usize;
-    let (pages, footer) = file[..end].split_at(end - length);
-    let has = |part: &[u8], text: &str| part.windows(text.len()).any(|at| at == text.as_bytes());
-    for column in [
-        "cell",
-        "profile",
-        "set_size",
-        "set_ranges",
-        "lost_s",
-        "ranges",
-        "is_full",
-    ] {
-        assert!(has(footer, column), "{column}");
-    }
-    for text in texts {
-        assert!(has(pages, text), "{text}");
-    }
-}
-
-/// A grid of twelve runs.
-struct OnGrid {
-    dir: TempDir,
-}
-
-impl OnGrid {
-    fn new() -> OnGrid {
-        let dir = TempDir::new().unwrap();
-        fs::write(dir.path().join("grid.toml"), GRID).unwrap();
-        OnGrid { dir }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
-    }
-
-    fn sweep(&self, output: &str) -> Command {
-        let mut command = trimbench();
-        command.args(["sim", "sweep"]).arg(self.path("grid.toml"));
-        command.arg("--output").arg(self.path(output));
-        command
-            .env_remove("SLURM_ARRAY_TASK_ID")
-            .env_remove("JOB_COMPLETION_INDEX");
-        command
-    }
-
-    fn merge(&self, shards: &[&str], output: &str) -> Done {
-        let mut command = trimbench();
-        command.args(["sim", "merge"]);
-        command.args(shards.iter().map(|name| self.path(name)));
-        command.arg("--output").arg(self.path(output));
-        run(command)
-    }
-}
-
 #[test]
-fn shards_of_a_sweep_merge_to_the_bytes_of_one_run() {
+fn a_mistake_is_reported_with_the_nearest_name() {
     let _turn = beside();
-    let grid = OnGrid::new();
-    run(grid.sweep("whole")).succeeds();
-    grid.merge(&["whole"], "whole.parquet").succeeds();
-    let whole = text(&grid.path("whole"));
-    assert_eq!(whole.lines().count(), 12);
-    let table = fs::read(grid.path("whole.parquet")).unwrap();
-    is_table(&table, &["ocz-vertex-2", "coalesce", "queued", "16M"]);
-    let mut dry = grid.sweep("s");
-    let said = run({
-        dry.args(["--shard", "2/3", "--dry-run"]);
-        dry
-    });
-    let said = said.succeeds().stdout.clone();
-    assert!(said.contains("12 runs, of which shard 2/3 has 4"), "{said}");
-    assert!(said.contains("s.2-of-3"), "{said}");
-    assert!(!grid.path("s.2-of-3").exists());
-
-    let mut first = grid.sweep("s");
-    first.args(["--shard", "1/3"]);
-    run(first).succeeds();
-    let mut slurm = grid.sweep("s");
-    slurm
-        .env("SLURM_ARRAY_TASK_ID", "11")
-        .env("SLURM_ARRAY_TASK_MIN", "10");
-    slurm.env("SLURM_ARRAY_TASK_COUNT", "3");
-    run(slurm).succeeds();
-    let mut pod = grid.sweep("s");
-    pod.env("JOB_COMPLETION_INDEX", "2").args(["--shard", "3"]);
-    run(pod).succeeds();
-    let shards = ["s.3-of-3", "s.1-of-3", "s.2-of-3"];
-    grid.merge(&shards, "merged").succeeds();
-    grid.merge(&shards, "merged.parquet").succeeds();
-    assert_eq!(text(&grid.path("merged")), whole);
-    assert_eq!(fs::read(grid.path("merged.parquet")).unwrap(), table);
-
-    let twice = grid.merge(&["s.1-of-3", "s.2-of-3", "s.2-of-3"], "x");
-    assert_eq!(twice.code(), Some(2));
-    assert!(
-        twice.stderr.contains("a shard was given twice"),
-        "{}",
-        twice.stderr
-    );
-    let few = grid.merge(&["s.1-of-3", "s.2-of-3"], "x");
-    assert!(
-        few.stderr.contains("is missing: run its shard to the end"),
-        "{}",
-        few.stderr
-    );
-    // A table would destroy a shard; of no line there is no table.
-    let shard = text(&grid.path("s.1-of-3"));
-    fs::write(grid.path("s.parquet"), &shard).unwrap();
-    let own = grid.merge(&["s.parquet", "s.2-of-3", "s.3-of-3"], "s.parquet");
-    assert_eq!(own.code(), Some(2));
-    assert!(own.stderr.contains("give another one"), "{}", own.stderr);
-    assert_eq!(text(&grid.path("s.parquet")), shard);
-    fs::write(grid.path("empty"), "").unwrap();
-    let nothing = grid.merge(&["empty"], "x.parquet");
-    assert_eq!(nothing.code(), Some(2));
-    assert!(
-        nothing.stderr.contains("no file has a line"),
-        "{}",
-        nothing.stderr
-    );
-    assert!(!grid.path("x").exists() && !grid.path("x.parquet").exists());
-}
-
-#[test]
-fn a_sweep_that_was_killed_goes_on_where_it_was() {
-    let _turn = beside();
-    let grid = OnGrid::new();
-    run(grid.sweep("whole")).succeeds();
-    let whole = text(&grid.path("whole"));
-    let kills = if soak() { 40 } else { 3 };
-    for kill in 0..kills {
-        // What a kill leaves: whole lines, and a part of one.
-        let cut = whole.len() * (kill + 1) / (kills + 1);
-        fs::write(grid.path("cut"), &whole[..cut]).unwrap();
-        run(grid.sweep("cut")).succeeds();
-        assert_eq!(text(&grid.path("cut")), whole);
-    }
-    // Of another grid nothing is overwritten.
-    fs::write(grid.path("grid.toml"), GRID.replace("16M", "32M")).unwrap();
-    let other = run(grid.sweep("whole"));
-    assert_eq!(other.code(), Some(2));
-    assert!(other.stderr.contains("of another grid"), "{}", other.stderr);
-    assert_eq!(text(&grid.path("whole")), whole);
-}
-
-#[test]
-fn a_mistake_is_reported_with_its_place_and_the_nearest_name() {
-    let _turn = beside();
-    let dir = TempDir::new().unwrap();
-    let grid = dir.path().join("grid.toml");
     let refused = |arguments: &[&str], said: &str| {
         let done = sim(arguments);
         assert_eq!(done.code(), Some(2), "{}", done.stderr);
         assert!(done.stderr.contains(said), "{said} in {}", done.stderr);
     };
-    for (text, said) in [
-        (
-            "profile = \"ideal\"\nsise = \"1G\"\n",
-            "line 2, column 1: unknown key 'sise'; did you mean 'size'?",
-        ),
-        (
-            "profile = \"ideal\"\nsize = [\"1G\", \"5\"]\n",
-            "line 2, column 15: 'size': '5': give a multiple of 4k",
-        ),
-        (
-            "profile = \"idael\"\n",
-            "line 1, column 11: 'profile': there is no profile 'idael'; did you mean 'ideal'?",
-        ),
-        (
-            "profile = \"ideal\"\npolicy = [\"qeued\"]\n",
-            "line 2, column 11: 'policy': there is no policy 'qeued'",
-        ),
-        (
-            "policy = \"none\"\n",
-            "there is no 'profile': add it (the drives, for example profile = ",
-        ),
-        ("profile =\n", "line 1, column"),
-    ] {
-        fs::write(&grid, text).unwrap();
-        let grid = grid.to_str().unwrap();
-        let out = dir.path().join("out");
-        refused(&["sweep", grid, "--output", out.to_str().unwrap()], said);
-        assert!(!out.exists());
-    }
-    fs::write(&grid, "[[policy]]\nkind = \"queued\"\nrnages = 3\n").unwrap();
-    let file = grid.to_str().unwrap();
-    refused(
-        &["run", "--policy", file],
-        "line 3, column 1: unknown key 'rnages'; did you mean 'ranges'?",
-    );
     refused(&["run", "--policy", "qeued"], "did you mean 'queued'?");
     refused(
         &["run", "--workload", "drop-fiel"],

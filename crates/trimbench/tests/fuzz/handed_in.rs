@@ -1,5 +1,5 @@
 //! Parsers of files that a user gets from others: records, logs of other tools, cards, scenarios,
-//! recordings, suites' logs, lines of sweeps. And the messages that a simulated drive reads.
+//! recordings, suites' logs. And the messages that a simulated drive reads.
 
 use diagnose::why::recorder::recording::Recording;
 use diagnose::why::{Subject, explain, folded, stacks, text};
@@ -117,15 +117,6 @@ pub(super) const TARGETS: &[Target] = &[
             "../../../../tests/formats/0.1/suite-log.jsonl"
         )],
         parse: suite_log,
-    },
-    Target {
-        name: "sweep",
-        cost: 2,
-        samples: &[
-            include_bytes!("samples/sweep.jsonl"),
-            include_bytes!("samples/grid.toml"),
-        ],
-        parse: sweep,
     },
     Target {
         name: "fuse",
@@ -261,20 +252,4 @@ fn suite_log(input: &[u8]) {
     let _ = report::sheet::html(&sheet, "{}");
     let _ = results.json();
     let _ = experiments::suite::advise(&results);
-}
-
-fn sweep(input: &[u8]) {
-    let text = String::from_utf8_lossy(input);
-    let mut merger = sim::sweep::Merger::new();
-    if merger.add(&text).is_ok() {
-        let _ = merger.finish();
-    }
-    let drives = |name: &str| {
-        let card = ssd::profiles::by_name(name).ok_or("no profile")?;
-        Ok(sim::Drives::single(card.clone()))
-    };
-    if let Ok(grid) = sim::sweep::Grid::parse(&text, drives) {
-        let shard = sim::sweep::Shard::WHOLE;
-        let _ = sim::sweep::resume(&text, &grid, shard);
-    }
 }

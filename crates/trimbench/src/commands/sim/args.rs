@@ -10,12 +10,8 @@ Examples:
                                           one run, and its verdict
   trimbench sim compare --profile vertex-2 --workload spill
                                           every policy beside the others
-  trimbench sim compare --policy all,mine.toml --set readers=32
-                                          your own beside them
   trimbench sim run --like run.jsonl --policy adaptive
                                           a recorded deletion, done otherwise
-  trimbench sim sweep grid.toml --output sweep.jsonl
-                                          every combination of a grid
   trimbench sim list                      policies, workloads and settings";
 
 /// Arguments of `trimbench sim`.
@@ -34,14 +30,6 @@ pub enum SimCommand {
     Run(RunArgs),
     /// Run every policy, and show a table and which of them no other one beats
     Compare(CompareArgs),
-    /// Run every combination of a grid's values, and write a line of JSON for each
-    ///
-    /// A stopped sweep continues where it was. A shard is a part of it, for another machine.
-    /// --shard names it, or the environment does: SLURM_ARRAY_TASK_ID and SLURM_ARRAY_TASK_COUNT,
-    /// or JOB_COMPLETION_INDEX with --shard N.
-    Sweep(SweepArgs),
-    /// Put the files of all shards of a sweep together
-    Merge(MergeArgs),
     /// List policies with their parameters, workloads, settings and profiles
     List,
 }
@@ -69,10 +57,8 @@ pub struct RunArgs {
     #[command(flatten)]
     pub common: Common,
 
-    /// The policy: one of `trimbench sim list`, or a file with one of your own
-    ///
-    /// FILE.toml:NAME is one of several in a file, which has a [[policy]] for each.
-    #[arg(long, value_name = "NAME|FILE", default_value = "ext4-online")]
+    /// The policy: one of `trimbench sim list`
+    #[arg(long, value_name = "NAME", default_value = "ext4-online")]
     pub policy: String,
 
     /// Repeat a recorded run: its drive as fitted, its deletion as its discards show it, and its
@@ -96,43 +82,11 @@ pub struct CompareArgs {
     #[command(flatten)]
     pub common: Common,
 
-    /// Only these policies, those of a file, or `all` of `trimbench sim list` [default: all]
-    #[arg(long, value_name = "NAME|FILE,…", value_delimiter = ',')]
+    /// Only these policies of `trimbench sim list` [default: all]
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     pub policy: Vec<String>,
 
     /// Write the figures to FILE as JSON (- for standard output)
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-}
-
-/// Arguments of `trimbench sim sweep`.
-#[derive(Debug, Args)]
-pub struct SweepArgs {
-    /// The grid: TOML with a value or a list of values for each key
-    #[arg(value_name = "GRID")]
-    pub grid: PathBuf,
-
-    /// Write the lines to FILE; of a shard I/N to FILE.I-of-N
-    #[arg(long, value_name = "FILE")]
-    pub output: PathBuf,
-
-    /// Run only the I-th of N parts; of N alone, the one that the environment names
-    #[arg(long, value_name = "I/N|N")]
-    pub shard: Option<String>,
-
-    /// Only print how many runs there are, and of which shard
-    #[arg(long)]
-    pub dry_run: bool,
-}
-
-/// Arguments of `trimbench sim merge`.
-#[derive(Debug, Args)]
-pub struct MergeArgs {
-    /// The files of all shards
-    #[arg(value_name = "FILE", required = true)]
-    pub shards: Vec<PathBuf>,
-
-    /// Write all lines, in order, to FILE; as a table (Apache Parquet) if it ends in .parquet
-    #[arg(long, value_name = "FILE")]
-    pub output: PathBuf,
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use ::sim::{Drives, Named, Setup, WorkloadKind};
+use ::sim::{Drives, PolicyKind, Setup, WorkloadKind};
 use judge::Verdict;
 use judge::counting;
 use record::{DeviceColumns, LoopKind, RunRecord};
@@ -23,7 +23,7 @@ const MOST_EXTENTS: u64 = 4_000_000;
 
 /// The setup that repeats a recorded run: its drive as its discards show it, its extents, and its
 /// readers.
-pub(super) fn setup(path: &Path, common: &Common, policy: Named) -> Result<Setup, Error> {
+pub(super) fn setup(path: &Path, common: &Common, policy: PolicyKind) -> Result<Setup, Error> {
     let name = input::name(path);
     let input = input::read(path)?;
     let record = match input.is_slowed() {

@@ -2,14 +2,12 @@
 
 pub(crate) mod args;
 mod like;
-mod rows;
 mod setup;
-mod sweep;
 mod table;
 
 use std::slice::from_mut;
 
-use ::sim::{Outcome, Setup, SimError};
+use ::sim::{Outcome, PolicyKind, Setup, SimError};
 use serde_json::json;
 
 use crate::commands::sim::args::{CompareArgs, RunArgs, SimArgs, SimCommand};
@@ -26,8 +24,6 @@ pub(crate) fn run(args: &SimArgs) -> Result<Exit, Error> {
     match &args.command {
         SimCommand::Run(args) => one(args),
         SimCommand::Compare(args) => compare(args),
-        SimCommand::Sweep(args) => sweep::run(args),
-        SimCommand::Merge(args) => sweep::merge(args),
         SimCommand::List => {
             Stream::Out.print(&setup::list());
             Ok(Exit::Done)
@@ -64,9 +60,12 @@ fn one(args: &RunArgs) -> Result<Exit, Error> {
 }
 
 fn compare(args: &CompareArgs) -> Result<Exit, Error> {
-    let policies = setup::policies(&args.policy)?;
-    let policies = policies.into_iter();
-    let setups = policies.map(|policy| setup::of(&args.common, policy));
+    let named = args.policy.iter().map(|name| setup::policy(name));
+    let mut policies = named.collect::<Result<Vec<_>, _>>()?;
+    if policies.is_empty() {
+        policies = PolicyKind::ALL.to_vec();
+    }
+    let setups = policies.into_iter().map(|policy| setup::of(&args.common, policy));
     let mut setups = setups.collect::<Result<Vec<_>, _>>()?;
     setup::change(&mut setups, &args.common.set, true)?;
     let json = Sink::named(&args.json)?;

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::str::FromStr;
 
-use ::sim::{Drives, Named, PolicyKind, STACKS, Setup, WorkloadKind};
+use ::sim::{Drives, PolicyKind, STACKS, Setup, WorkloadKind};
 use record::units::settings::pair;
-use record::units::{UnitError, kinds, names};
+use record::units::names;
 use ssd::profiles;
 
 use crate::card;
@@ -34,67 +34,14 @@ fn stack(name: &str, text: &str) -> Result<Drives, Error> {
     ::sim::stack(text, card).map_err(|error| usage(format!("{}: {error}", names::shown(name))))
 }
 
-/// The policies of a file, if the name is that of one.
-fn of_file(name: &str) -> Result<Option<Vec<Named>>, Error> {
-    if !name.contains('/') && !name.ends_with(".toml") {
-        return Ok(None);
-    }
-    let wrong = |why: String| usage(format!("{}: {why}", names::shown(name)));
-    let text = std::fs::read_to_string(name)
-        .map_err(|error| wrong(format!("can't be read: {error}; give a file of policies")))?;
-    let all = ::sim::policies(&text).map_err(|error| wrong(error.to_string()))?;
-    Ok(Some(all))
-}
-
-/// The policy of a name: one of those there are, or one in a file.
-pub(super) fn policy(name: &str) -> Result<Named, Error> {
-    let (file, own) = match name.rsplit_once(".toml:") {
-        Some((stem, own)) => (format!("{stem}.toml"), Some(own)),
-        None => (name.to_owned(), None),
-    };
-    let Some(all) = of_file(&file)? else {
-        return PolicyKind::from_str(name).map(Named::from).map_err(unknown);
-    };
-    match (own, &all[..]) {
-        (None, [one]) => Ok(one.clone()),
-        (None, _) => {
-            let (count, first) = (all.len(), all.first().map_or("NAME", |first| &first.name));
-            Err(usage(format!(
-                "--policy {file}: there are {count} policies in it; name one, as in {file}:{first}"
-            )))
-        }
-        (Some(own), _) => {
-            let named = all.iter().find(|named| named.name == own);
-            let names = all.iter().map(|named| named.name.as_str());
-            let unknown = || unknown(kinds::unknown("policy", own, names));
-            named.cloned().ok_or_else(unknown)
-        }
-    }
-}
-
-fn unknown(why: UnitError) -> Error {
-    usage(format!("{why} (`trimbench sim list` lists them)"))
-}
-
-/// Those that are named, alone or by their file; else all.
-pub(super) fn policies(names: &[String]) -> Result<Vec<Named>, Error> {
-    let all = || PolicyKind::ALL.iter().map(|&kind| Named::from(kind));
-    if names.is_empty() {
-        return Ok(all().collect());
-    }
-    let mut policies = Vec::new();
-    for name in names {
-        match of_file(name)? {
-            Some(own) => policies.extend(own),
-            None if name == "all" => policies.extend(all()),
-            None => policies.push(policy(name)?),
-        }
-    }
-    Ok(policies)
+/// The policy of a name.
+pub(super) fn policy(name: &str) -> Result<PolicyKind, Error> {
+    PolicyKind::from_str(name)
+        .map_err(|why| usage(format!("{why} (`trimbench sim list` lists them)")))
 }
 
 /// The setup of a policy.
-pub(super) fn of(common: &Common, policy: Named) -> Result<Setup, Error> {
+pub(super) fn of(common: &Common, policy: PolicyKind) -> Result<Setup, Error> {
     let workload = common.workload.parse();
     let workload = workload.map_err(usage)?;
     Ok(Setup::new(drives(&common.profile)?, policy, workload))
@@ -124,7 +71,7 @@ pub(super) fn list() -> String {
     let mut text = String::from("Policies, with their parameters and usual values:\n");
     for kind in PolicyKind::ALL {
         text += &line(kind.name(), kind.about());
-        for (key, usual) in Named::from(*kind).parameters() {
+        for (key, usual) in kind.shown(&kind.usual()) {
             text += &format!("  {:<18}{usual:<12}{}\n", key.name, key.about.trim());
         }
     }
@@ -132,7 +79,7 @@ pub(super) fn list() -> String {
     for kind in WorkloadKind::ALL {
         text += &line(kind.name(), kind.about());
     }
-    text += "\nSettings, for --set and grids:\n";
+    text += "\nSettings, for --set:\n";
     for key in Setup::KEYS {
         text += &line(key.name, key.about);
     }

@@ -1,7 +1,5 @@
 //! Everything that decides a run: drive, volume, policy, workload, foreground.
 
-mod policies;
-
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -11,9 +9,8 @@ use record::units::typed::{Mistake, nearest};
 use ssd::Card;
 use ssd::flash::Geometry;
 
-pub use policies::{Named, policies};
-
 use crate::keys::{BLOCKS, DURATION, Pair, RATE, SIZE, SPAN, blocks, settings};
+use crate::policy::{Parameters, PolicyKind};
 use crate::volume::AllocatorKind;
 use crate::workload::WorkloadKind;
 
@@ -44,8 +41,10 @@ settings! {
     pub struct Setup[
         /// The drives below the volume.
         drives: Drives,
-        /// The policy with its parameters.
-        policy: Named,
+        /// The policy.
+        policy: PolicyKind,
+        /// Its parameters, and those of other policies.
+        parameters: Parameters,
         /// The workload.
         workload: WorkloadKind,
         /// Lengths of the extents of the file to drop, in place of the allocator's.
@@ -126,8 +125,9 @@ const FLASH: Pair<Option<Geometry>> = Pair(
 
 impl Setup {
     /// The usual settings for a drive, beside 8 reads in flight.
-    pub fn new(drives: Drives, policy: impl Into<Named>, workload: WorkloadKind) -> Setup {
-        Setup::usual(workload.name(), drives, policy.into(), workload, Vec::new())
+    pub fn new(drives: Drives, policy: PolicyKind, workload: WorkloadKind) -> Setup {
+        let parameters = policy.usual();
+        Setup::usual(workload.name(), drives, policy, parameters, workload, Vec::new())
     }
 
     /// Sets a setting, or a parameter of the policy, from text.
@@ -139,18 +139,24 @@ impl Setup {
         if known().any(|own| own == name) {
             return self.set_own(name, text);
         }
-        let set = self.policy.set(name, text);
-        set.map_err(|error| error.or(nearest(name, known())))
+        let own = self.policy.parameters();
+        if own.contains(&name) {
+            return self.parameters.set_own(name, text);
+        }
+        Err(match Parameters::KEYS.iter().any(|key| key.name == name) {
+            true => format!("the policy {} has no '{name}'", self.policy.name()).into(),
+            false => SetError::Unknown(nearest(name, known().chain(own.iter().copied()))),
+        })
     }
 
-    /// All settings by their names, as they are written in a grid.
+    /// All settings by their names, as `--set` takes them.
     pub fn describe(&self) -> serde_json::Map<String, serde_json::Value> {
         let own = [
             ("profile", self.drives.name.clone()),
-            ("policy", self.policy.kind.name().to_owned()),
+            ("policy", self.policy.name().to_owned()),
             ("workload", self.workload.name().to_owned()),
         ];
-        let keys = self.shown().chain(self.policy.parameters());
+        let keys = self.shown().chain(self.policy.shown(&self.parameters));
         let all = own
             .into_iter()
             .chain(keys.map(|(key, text)| (key.name, text)));
@@ -162,7 +168,7 @@ impl Setup {
     pub fn allocator(&self) -> AllocatorKind {
         // Given extents are laid out as they are: btrfs has no tables between them.
         let usual = match self.extents.is_empty() {
-            true => self.policy.kind.allocator(),
+            true => self.policy.allocator(),
             false => AllocatorKind::Btrfs,
         };
         self.allocator.unwrap_or(usual)
@@ -185,7 +191,7 @@ impl Setup {
 /// Every shipped stack: its name and its text.
 pub const STACKS: &[(&str, &str)] = &[(
     "crucial-t500-2tb-raid0",
-    include_str!("../../stacks/crucial-t500-2tb-raid0.toml"),
+    include_str!("../stacks/crucial-t500-2tb-raid0.toml"),
 )];
 
 /// The keys of a stack.
@@ -232,7 +238,6 @@ pub fn stack(text: &str, card: impl Fn(&str) -> Result<Card, String>) -> Result<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::PolicyKind;
 
     #[test]
     fn each_setting_takes_what_it_shows() {
