@@ -127,7 +127,14 @@ impl Setup {
     /// The usual settings for a drive, beside 8 reads in flight.
     pub fn new(drives: Drives, policy: PolicyKind, workload: WorkloadKind) -> Setup {
         let parameters = policy.usual();
-        Setup::usual(workload.name(), drives, policy, parameters, workload, Vec::new())
+        Setup::usual(
+            workload.name(),
+            drives,
+            policy,
+            parameters,
+            workload,
+            Vec::new(),
+        )
     }
 
     /// Sets a setting, or a parameter of the policy, from text.

@@ -160,10 +160,7 @@ impl<'s> Run<'s> {
         }
         let limits = stack.limits();
         let policy_limits = limits.unwrap_or(policy_calls::NO_LIMITS);
-        let policy = setup
-            .policy
-            .kind
-            .build(&setup.parameters, bytes, policy_limits);
+        let policy = setup.policy.build(&setup.parameters, bytes, policy_limits);
         let nature = policy.nature();
         let actors = actors::all(setup, &mut volume, nature).map_err(too_small)?;
         let flash = setup.flash.map(|geometry| {

@@ -45,7 +45,7 @@ fn mkfs_rm_and_fstrim_take_as_long_as_in_the_text() {
 
     // fstrim of what a deletion without `discard` left mapped, beside all that was free before.
     let trim = Setup {
-        policy: PolicyKind::Fstrim.into(),
+        policy: PolicyKind::Fstrim,
         ..drop
     };
     let outcome = run(&trim);

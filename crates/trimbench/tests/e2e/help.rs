@@ -51,7 +51,7 @@ fn all_options() -> Vec<(Vec<String>, BTreeSet<String>)> {
 }
 
 /// Calls of helpers that name the words of a command for their caller.
-const HELPERS: [(&str, &[&str]); 4] = [
+const HELPERS: [(&str, &[&str]); 3] = [
     (".up(", &["lab", "up"]),
     ("trimmed(", &["fstrim"]),
     ("command_on(", &["run"]),

@@ -1,13 +1,12 @@
 //! `trimbench sim`: runs in virtual time, comparisons.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::common::gate::{beside, soak};
+use crate::common::gate::beside;
 use crate::common::run::{Done, run, trimbench};
 
 /// Settings that make a run short.
