@@ -15,8 +15,6 @@ pub mod flame;
 pub mod html;
 pub mod json;
 pub mod markdown;
-pub mod parquet;
-pub mod seconds;
 mod series;
 pub mod sheet;
 pub mod svg;

@@ -7,7 +7,6 @@ mod common;
 mod xml;
 
 use record::*;
-use report::seconds::Seconds;
 use report::svg;
 use xml::assert_well_formed;
 
@@ -20,16 +19,6 @@ fn each_chart_has_its_picture() {
     for i in 1..1000_u64 {
         histogram.record(70_000 + 90 * i).unwrap();
     }
-    let mut lines = Vec::new();
-    for second in 60..120_u32 {
-        lines.push(Line::Histogram(HistogramLine {
-            actor: 0,
-            latency: Latency::Response,
-            over: Grain::SecondAt(f64::from(second)),
-            part: Part::Main,
-            v2: encode_histogram(&histogram),
-        }));
-    }
     record.histograms.push(PhaseHistogram {
         actor: 0,
         latency: Latency::Response,
@@ -37,7 +26,7 @@ fn each_chart_has_its_picture() {
         part: Part::Main,
         histogram,
     });
-    let pictures = svg::pictures(&record, &verdict, &lines.into_iter().collect());
+    let pictures = svg::pictures(&record, &verdict);
     let names: Vec<&str> = pictures.iter().map(|p| p.name.as_str()).collect();
     assert_eq!(
         names,
@@ -48,7 +37,6 @@ fn each_chart_has_its_picture() {
             "latency-1",
             "trim",
             "debt",
-            "heat-0",
             "curves-0",
             "cost"
         ]
@@ -57,17 +45,13 @@ fn each_chart_has_its_picture() {
     let rate = &pictures[0].svg;
     assert!(rate.contains("fill=\"#d55e00\""), "the stall is shaded");
     assert!(rate.contains(">baseline<") && rate.contains("a&lt;b&gt;&amp;"));
-    assert!(
-        pictures[6].svg.contains("#fee838"),
-        "the brightest shade is used"
-    );
 }
 
 #[test]
 fn records_without_anything_have_pictures_too() {
     let mut record = common::empty(common::head(true, 0.1));
     let verdict = judge::judge(&record, &judge::JudgeOptions::default());
-    let pictures = svg::pictures(&record, &verdict, &Seconds::new());
+    let pictures = svg::pictures(&record, &verdict);
     assert_eq!(pictures.len(), 3);
     pictures.iter().for_each(assert_well_formed);
     record.intervals.push(&Interval {
@@ -76,6 +60,6 @@ fn records_without_anything_have_pictures_too() {
         devices: vec![DeviceInterval::default(); 2],
         ..Interval::default()
     });
-    let pictures = svg::pictures(&record, &verdict, &Seconds::new());
+    let pictures = svg::pictures(&record, &verdict);
     pictures.iter().for_each(assert_well_formed);
 }

@@ -7,7 +7,6 @@ use judge::Verdict;
 use record::RunRecord;
 use record::units::names;
 use report::csv::Run;
-use report::seconds::Seconds;
 use report::terminal::{self, Style};
 use report::{csv, html, markdown};
 
@@ -39,8 +38,6 @@ pub(crate) struct Shown<'a> {
     pub(crate) record: &'a RunRecord,
     /// Its verdict.
     pub(crate) verdict: &'a Verdict,
-    /// Latencies second by second.
-    pub(crate) seconds: &'a Seconds,
 }
 
 /// The output of a run at its end.
@@ -61,11 +58,7 @@ impl Shown<'_> {
         style: &Style,
         mut to: impl Write,
     ) -> io::Result<()> {
-        let Shown {
-            record,
-            verdict,
-            seconds,
-        } = *self;
+        let Shown { record, verdict } = *self;
         match format {
             Format::Terminal => {
                 to.write_all(title(run, "==> ", " <==").as_bytes())?;
@@ -79,7 +72,7 @@ impl Shown<'_> {
             Format::Json => output::write_verdict(to, verdict),
             Format::Csv => csv::actors(record, run, to),
             Format::CsvDevices => csv::devices(record, run, to),
-            Format::Html => to.write_all(html::report(record, verdict, seconds)?.as_bytes()),
+            Format::Html => to.write_all(html::report(record, verdict)?.as_bytes()),
         }
     }
 }

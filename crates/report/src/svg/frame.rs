@@ -26,6 +26,9 @@ const PER_PX: f64 = 10.0;
 /// Units of a page's plot, in which no px is known.
 const STRETCHED: f64 = 10_000.0;
 
+/// Width of a line's sample in the legend, in px.
+const SAMPLE: f64 = 28.0;
+
 /// Height of one of the lanes above a plot, in px.
 const LANE: f64 = 4.0;
 
@@ -53,8 +56,8 @@ pub(crate) struct Frame {
     lines: String,
     over: String,
     lanes: String,
-    /// A sample, its width in px, and its name.
-    legend: Vec<(String, f64, String)>,
+    /// A sample, and its name.
+    legend: Vec<(String, String)>,
 }
 
 impl Frame {
@@ -260,17 +263,7 @@ impl Frame {
             false => "d=\"M0 5h28\"",
         };
         let sample = format!("<path fill=\"none\" {} {path}/>", stroke.attributes(1.0));
-        self.legend.push((sample, 28.0, name.to_owned()));
-    }
-
-    /// A key of colours.
-    pub(super) fn key(&mut self, colours: &[&str], name: &str) {
-        let rects = (0..).step_by(14).zip(colours);
-        let rects = rects.map(|(x, colour)| {
-            format!("<rect x=\"{x}\" width=\"14\" height=\"10\" fill=\"{colour}\"/>")
-        });
-        let wide = 14.0 * colours.len() as f64;
-        self.legend.push((rects.collect(), wide, name.to_owned()));
+        self.legend.push((sample, name.to_owned()));
     }
 
     /// The y axis with its grid.
@@ -343,13 +336,13 @@ impl Frame {
     pub(crate) fn file(self) -> String {
         let mut legend = String::new();
         let mut x = LEFT;
-        for (sample, wide, name) in &self.legend {
+        for (sample, name) in &self.legend {
             legend += &format!(
                 "<g transform=\"translate({x:.1} 27)\">{sample}<text x=\"{:.1}\" y=\"9\">{}</text></g>\n",
-                wide + 6.0,
+                SAMPLE + 6.0,
                 text(name)
             );
-            x += wide + 26.0 + 7.0 * name.chars().count() as f64;
+            x += SAMPLE + 26.0 + 7.0 * name.chars().count() as f64;
         }
         let body = format!(
             "{legend}<svg x=\"{LEFT}\" y=\"{TOP}\" width=\"{PLOT}\" height=\"{}\" overflow=\"visible\">\n{}</svg>\n",
@@ -361,9 +354,9 @@ impl Frame {
 
     /// The chart as a figure of a page; a screen reader reads its label.
     pub(crate) fn figure(self, id: &str, about: &str) -> String {
-        let entry = |(sample, wide, name): &(String, f64, String)| {
+        let entry = |(sample, name): &(String, String)| {
             let name = escape::prose(name);
-            format!("<li><svg width=\"{wide}\" height=\"10\">{sample}</svg>{name}</li>")
+            format!("<li><svg width=\"{SAMPLE}\" height=\"10\">{sample}</svg>{name}</li>")
         };
         let legend: String = self.legend.iter().map(entry).collect();
         let (title, about) = (escape::prose(&self.title), escape::prose(about));

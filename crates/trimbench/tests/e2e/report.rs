@@ -63,7 +63,7 @@ fn a_run_and_the_report_of_its_record_say_the_same() {
         .succeeds()
         .stdout
         .clone();
-    assert!(html.contains("Latency heat map") && html.contains("heat-0"));
+    assert!(html.contains("Percentile curves") && html.contains("curves-0"));
 }
 
 #[test]

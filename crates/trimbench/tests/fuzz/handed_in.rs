@@ -8,7 +8,6 @@ use judge::compare::{Group, Run};
 use judge::{JudgeOptions, judge};
 use record::units::names::is_harmful;
 use record::{RecordReader, RunRecord};
-use report::seconds::Seconds;
 use report::terminal::{self, Style};
 use report::{csv, html, markdown};
 
@@ -37,12 +36,8 @@ pub(super) const TARGETS: &[Target] = &[
             include_bytes!("samples/sim.jsonl"),
         ],
         parse: |input| {
-            let mut seconds = Seconds::new();
-            if let Ok(record) = RecordReader::read_with(input, |line| seconds.push(line)) {
-                shown(&record, &seconds);
-                if let Ok(Some(slower)) = record::as_drive::slower(&record.head.devices) {
-                    let _ = seconds.as_drive(slower.times);
-                }
+            if let Ok(record) = RecordReader::read(input) {
+                shown(&record);
                 let _ = record::as_drive(record);
             }
         },
@@ -133,7 +128,7 @@ pub(super) const TARGETS: &[Target] = &[
 ];
 
 /// A record goes through everything that reads one.
-fn shown(record: &RunRecord, seconds: &Seconds) {
+fn shown(record: &RunRecord) {
     let verdict = judge(record, &JudgeOptions::default());
     let mut texts = vec![
         terminal::set_up(&record.head, &STYLE),
@@ -148,7 +143,7 @@ fn shown(record: &RunRecord, seconds: &Seconds) {
     for text in &texts {
         harmless(text);
     }
-    let _ = html::report(record, &verdict, seconds);
+    let _ = html::report(record, &verdict);
     let _ = report::json::verdict(&verdict);
     let group = |name: &str| Group {
         name: name.to_owned(),

@@ -13,7 +13,6 @@ use record::units::names;
 use record::units::settings::Section;
 use record::{EventKind, RunRecord};
 use report::csv::Run;
-use report::seconds::Seconds;
 use report::terminal;
 
 use crate::commands::import::args::{Details, FirstReport, ImportArgs};
@@ -90,11 +89,7 @@ fn show(args: &ImportArgs, record: &RunRecord, verdict: &Verdict) -> Result<(), 
             Stream::Err.print(&names::harmless(&format!("{detail}\n")));
         }
     }
-    let shown = Shown {
-        record,
-        verdict,
-        seconds: &Seconds::new(),
-    };
+    let shown = Shown { record, verdict };
     let style = Stream::Out.style();
     Sink::standard().write(|to| shown.write(args.format, Run::Only, &style, to))
 }

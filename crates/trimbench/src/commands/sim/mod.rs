@@ -65,7 +65,9 @@ fn compare(args: &CompareArgs) -> Result<Exit, Error> {
     if policies.is_empty() {
         policies = PolicyKind::ALL.to_vec();
     }
-    let setups = policies.into_iter().map(|policy| setup::of(&args.common, policy));
+    let setups = policies
+        .into_iter()
+        .map(|policy| setup::of(&args.common, policy));
     let mut setups = setups.collect::<Result<Vec<_>, _>>()?;
     setup::change(&mut setups, &args.common.set, true)?;
     let json = Sink::named(&args.json)?;

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::str::FromStr;
 
 use ::sim::{Drives, PolicyKind, STACKS, Setup, WorkloadKind};
-use record::units::settings::pair;
 use record::units::names;
+use record::units::settings::pair;
 use ssd::profiles;
 
 use crate::card;
