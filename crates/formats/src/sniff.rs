@@ -76,7 +76,7 @@ pub fn sniff(begin: &[u8]) -> Kind {
     if !log.rows.is_empty() && log.skipped.lines <= 1 {
         return Kind::FioLog;
     }
-    let log = iostat::Log::read(begin, &iostat::Options::default());
+    let log = iostat::Log::read(begin);
     if !matches!(log, Err(Unfit::Other(_))) {
         return Kind::Iostat;
     }

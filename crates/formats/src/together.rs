@@ -201,7 +201,7 @@ fn best_shift(
     shifts_s: impl Iterator<Item = f64>,
 ) -> (f64, f64) {
     let grid = Grid::of(base.head.started_unix_s, &base.intervals);
-    // Intervals that were folded would outweigh all others, and tell less.
+    // Intervals after a pause would outweigh all others, and tell less.
     let longest_s = 1.5 * base.head.interval_ms / 1e3;
     let short = |i: &usize| f64::from(base.intervals.seconds[*i]) < longest_s;
     let short: Vec<usize> = (0..base.intervals.len()).filter(short).collect();

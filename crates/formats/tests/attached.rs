@@ -86,7 +86,7 @@ fn text(lines: &[(u32, String)]) -> String {
 
 fn import(text: &str) -> (RunRecord, Verdict) {
     assert_eq!(sniff(text.as_bytes()), Kind::Iostat, "{text:.300}");
-    let log = Log::read(text.as_bytes(), &Options::default()).unwrap();
+    let log = Log::read(text.as_bytes()).unwrap();
     let record = record(&log, None, &Options::default()).unwrap();
     let verdict = judge(&record, &JudgeOptions::default());
     (record, verdict)
@@ -301,7 +301,7 @@ fn a_byte_that_mirrors_discard_each_counts_once() {
         members: vec![("md1".into(), vec!["nvme0n1".into(), "nvme1n1".into()])],
         ..Options::default()
     };
-    let log = Log::read(raid(2, 1.0, 80).as_bytes(), &options).unwrap();
+    let log = Log::read(raid(2, 1.0, 80).as_bytes()).unwrap();
     let verdict = judge(
         &record(&log, None, &options).unwrap(),
         &JudgeOptions::default(),

@@ -57,7 +57,7 @@ fn take_all(bytes: &[u8]) {
             deletion,
             ..Options::default()
         };
-        if let Ok(log) = Log::read(bytes, &options)
+        if let Ok(log) = Log::read(bytes)
             && let Ok(record) = record(&log, Some(&notes), &options)
         {
             let _ = judge(&record, &JudgeOptions::default());
@@ -111,7 +111,7 @@ proptest! {
 
 #[test]
 fn the_good_ones_are_taken() {
-    let log = Log::read(REPORT.repeat(9).as_bytes(), &Options::default()).unwrap();
+    let log = Log::read(REPORT.repeat(9).as_bytes()).unwrap();
     let record = record(&log, None, &Options::default()).unwrap();
     assert_eq!(record.intervals.len(), 9);
     assert_eq!(record.head.actors[0].name, "md0");

@@ -11,7 +11,7 @@ use record::{EventKind, RunRecord};
 use testkit::recorded::{CONTROL, EVO, PRO, RAID, RUNS, Recorded, Sysstat, T500};
 
 fn import(text: &str, notes: Option<&Notes>, options: &Options) -> RunRecord {
-    let log = Log::read(text.as_bytes(), options).unwrap();
+    let log = Log::read(text.as_bytes()).unwrap();
     record(&log, notes, options).unwrap()
 }
 

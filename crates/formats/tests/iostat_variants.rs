@@ -13,7 +13,7 @@ use variants::Table;
 
 fn verdict(text: &str) -> Verdict {
     let options = Options::default();
-    let log = Log::read(text.as_bytes(), &options).unwrap();
+    let log = Log::read(text.as_bytes()).unwrap();
     let record = record(&log, None, &options).unwrap();
     judge(&record, &JudgeOptions::default())
 }

@@ -1,11 +1,9 @@
-//! Requests that only block devices know (`linux/fs.h`), and whether their completions can be polled.
+//! Requests that only block devices know (`linux/fs.h`).
 
 use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
-
-use crate::SysRoot;
 
 const BLKDISCARD: libc::Ioctl = 0x1277;
 const BLKZEROOUT: libc::Ioctl = 0x127f;
@@ -28,14 +26,6 @@ pub fn zero_out(device: &File, range: &Range<u64>) -> io::Result<()> {
     ask(device, BLKZEROOUT, range)
 }
 
-/// Whether completions of a device can be polled for (`queue/io_poll`), by its kernel name; `None`
-/// where the kernel doesn't say. A partition has the queue of its drive.
-pub fn polls(sys: &SysRoot, name: &str) -> Option<bool> {
-    let places = ["queue/io_poll", "../queue/io_poll"];
-    let value = places.iter().find_map(|file| sys.attribute(name, file))?;
-    Some(value != "0")
-}
-
 fn ask(device: &File, request: libc::Ioctl, range: &Range<u64>) -> io::Result<()> {
     let span = [range.start, range.end.saturating_sub(range.start)];
     // SAFETY: either request reads two 64-bit numbers, start and length, and
@@ -56,22 +46,6 @@ mod tests {
         let file = tempfile::tempfile().unwrap();
         for refused in [discard(&file, &(0..512)), zero_out(&file, &(0..512))] {
             assert_eq!(refused.unwrap_err().raw_os_error(), Some(libc::ENOTTY));
-        }
-    }
-
-    #[test]
-    fn a_partition_is_polled_as_its_drive_is() {
-        let root = tempfile::tempdir().unwrap();
-        let class = root.path().join("sys/class/block");
-        std::fs::create_dir_all(class.join("sda/queue")).unwrap();
-        std::fs::create_dir(class.join("sda/sda1")).unwrap();
-        std::os::unix::fs::symlink("sda/sda1", class.join("sda1")).unwrap();
-        let sys = SysRoot::at(root.path());
-        assert_eq!(polls(&sys, "sda"), None);
-        for (value, can) in [("0\n", false), ("1\n", true)] {
-            std::fs::write(class.join("sda/queue/io_poll"), value).unwrap();
-            assert_eq!(polls(&sys, "sda"), Some(can));
-            assert_eq!(polls(&sys, "sda1"), Some(can));
         }
     }
 }

@@ -45,7 +45,6 @@ mod error;
 pub mod fill;
 mod mapped;
 pub mod meter;
-pub mod overhead;
 pub mod pattern;
 pub mod ring;
 pub mod sampler;

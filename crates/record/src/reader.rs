@@ -52,17 +52,7 @@ impl RecordReader {
     /// # Errors
     /// If it can't be read or isn't a record; the message is made to follow
     /// the file's name.
-    pub fn read(from: impl Read) -> Result<RunRecord, ReadError> {
-        RecordReader::read_with(from, |_| ())
-    }
-
-    /// Reads a whole record, and hands on each line after the head once the record has
-    /// taken it. So a caller gets what is only in the file (histograms of single seconds)
-    /// from a pipe, too.
-    ///
-    /// # Errors
-    /// As [`read`](RecordReader::read).
-    pub fn read_with(mut from: impl Read, each: impl FnMut(Line)) -> Result<RunRecord, ReadError> {
+    pub fn read(mut from: impl Read) -> Result<RunRecord, ReadError> {
         let mut start = Vec::with_capacity(ZSTD_MAGIC.len());
         from.by_ref()
             .take(ZSTD_MAGIC.len() as u64)
@@ -71,18 +61,14 @@ impl RecordReader {
         let all = io::Cursor::new(start).chain(from);
         if compressed {
             let decoder = zstd::stream::read::Decoder::new(all)?;
-            read_lines(BufReader::new(decoder), true, each)
+            read_lines(BufReader::new(decoder), true)
         } else {
-            read_lines(BufReader::new(all), false, each)
+            read_lines(BufReader::new(all), false)
         }
     }
 }
 
-fn read_lines(
-    mut from: impl BufRead,
-    compressed: bool,
-    mut each: impl FnMut(Line),
-) -> Result<RunRecord, ReadError> {
+fn read_lines(mut from: impl BufRead, compressed: bool) -> Result<RunRecord, ReadError> {
     let mut record: Option<RunRecord> = None;
     let mut text = Vec::new();
     for number in 1_u64.. {
@@ -120,7 +106,6 @@ fn read_lines(
                 record
                     .push(&line)
                     .map_err(|why| ReadError::Unfit { line: number, why })?;
-                each(line);
             }
             // Broken off in the middle of a line: an interrupted run.
             (Some(_), Err(_)) if !whole => break,

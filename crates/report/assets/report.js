@@ -41,8 +41,8 @@ const points = (path, [x, y] = [0, 0]) => path.points ??= Array.from(
 const all = chart => chart.all ??= [...new Set(chart.paths.flatMap(path => points(path)).map(([x]) => x))].sort((a, b) => a - b);
 const place = (chart, at) => `${100 * (at - chart.left) / (chart.right - chart.left)}%`;
 
-// Puts the cursor at the point that is nearest; a heat map has none, and `share` is the pointer's height.
-const point = (chart, at, share) => {
+// Puts the cursor at the point that is nearest.
+const point = (chart, at) => {
   const near = all(chart).reduce((best, x) => Math.abs(x - chart.unitsOf(at)) < Math.abs(best - chart.unitsOf(at)) ? x : best, Infinity);
   chart.at = at = near === Infinity ? at : chart.xOf(near);
   for (const end of ['x1', 'x2']) chart.cursor.setAttribute(end, place(chart, at));
@@ -56,12 +56,10 @@ const point = (chart, at, share) => {
     const stalled = lanes.some(([from, to]) => from <= at && at <= to) ? ' (stalled)' : '';
     return [`${path.dataset.name} ${found ? show(chart.yOf(found[1] / chart.tall), chart.unit) : '–'}${stalled}`];
   });
-  if (near === Infinity && share !== undefined) told.push(`${show(chart.yOf(share), chart.unit)} at the pointer`);
   chart.readout.textContent = ABSCISSA[chart.abscissa](at) + (events.length ? ` (${events.join(', ')})` : '') +
     (told.length ? `: ${told.join(', ')}` : '');
 };
-const pointAll = (chart, at, share) => (chart.abscissa === 's' ? overTime : [chart])
-  .forEach(one => point(one, at, one === chart ? share : undefined));
+const pointAll = (chart, at) => (chart.abscissa === 's' ? overTime : [chart]).forEach(one => point(one, at));
 const mark = (chart, at) => `<line x1="${place(chart, at)}" x2="${place(chart, at)}" y2="100%" stroke="#000" stroke-opacity=".1"/>` +
   `<text x="${place(chart, at)}" y="${+chart.svg.getAttribute('height') + 18}" text-anchor="middle">${Number(at.toPrecision(9))} s</text>`;
 const draw = chart => {
@@ -100,13 +98,13 @@ for (const chart of charts) {
   const inside = event => {
     const box = chart.svg.getBoundingClientRect();
     const share = Math.max(0, Math.min(1, (event.clientX - box.left) / box.width));
-    return [chart.left + share * (chart.right - chart.left), (event.clientY - box.top) / box.height];
+    return chart.left + share * (chart.right - chart.left);
   };
   const listen = (name, what) => chart.plot.addEventListener(name, what);
-  listen('pointerdown', event => { [from] = inside(event); });
-  listen('pointermove', event => pointAll(chart, ...inside(event)));
+  listen('pointerdown', event => { from = inside(event); });
+  listen('pointermove', event => pointAll(chart, inside(event)));
   listen('pointerup', event => {
-    const ends = [from, inside(event)[0]].sort((a, b) => a - b);
+    const ends = [from, inside(event)].sort((a, b) => a - b);
     if (from !== null && overTime.includes(chart) && ends[1] - ends[0] > (chart.right - chart.left) / 50) showView(...ends);
     from = null;
   });

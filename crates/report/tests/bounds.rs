@@ -10,7 +10,6 @@ use judge::verdict::*;
 use proptest::prelude::*;
 use record::RunRecord;
 use record::*;
-use report::seconds::Seconds;
 use report::terminal::{self, LiveLine, Style};
 use unicode_width::UnicodeWidthChar;
 
@@ -338,12 +337,11 @@ proptest! {
         record in record(),
         verdict in verdict(),
     ) {
-        let seconds = Seconds::new();
-        let page = report::html::report(&record, &verdict, &seconds)?;
+        let page = report::html::report(&record, &verdict)?;
         prop_assert_eq!(page.matches("<script").count(), 1);
         prop_assert_eq!(page.matches("</script>").count(), 1);
         prop_assert!(page.ends_with("</html>\n"));
-        for picture in report::svg::pictures(&record, &verdict, &seconds) {
+        for picture in report::svg::pictures(&record, &verdict) {
             xml::assert_well_formed(&picture);
         }
         let markdown = report::markdown::verdict(&verdict, &record);
@@ -351,7 +349,6 @@ proptest! {
         let mut text = Vec::new();
         report::csv::actors(&record, report::csv::Run::Only, &mut text)?;
         report::csv::devices(&record, report::csv::Run::First("a,b"), &mut text)?;
-        report::hlog::write(&record, &seconds, &mut text)?;
     }
 
     #[test]

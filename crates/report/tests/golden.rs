@@ -580,7 +580,7 @@ fn a_rate_that_a_stall_left_alone_does_not_stand_out() {
         rate.ends_with("  92,100/s          92,100/s  92,100/s"),
         "{rate:?}"
     );
-    let page = report::html::report(&record, &verdict, &report::seconds::Seconds::new()).unwrap();
+    let page = report::html::report(&record, &verdict).unwrap();
     let rate = page
         .lines()
         .find(|line| line.contains(">rate</th>"))

@@ -14,8 +14,7 @@ use record::RunRecord;
 use record::waits::{Cause, PhaseWaits, Stack, Wait};
 use record::*;
 use report::html;
-use report::seconds::Seconds;
-use report::sheet::{Bar, Panel, Sheet, Table};
+use report::sheet::{Sheet, Table};
 use testkit::gate;
 
 /// The names of the browsers that tests/browser/ can drive.
@@ -27,12 +26,12 @@ const BROWSERS: [&str; 5] = [
     "chrome",
 ];
 
-fn page(record: &RunRecord, verdict: &Verdict, seconds: &Seconds) -> String {
-    html::report(record, verdict, seconds).unwrap()
+fn page(record: &RunRecord, verdict: &Verdict) -> String {
+    html::report(record, verdict).unwrap()
 }
 
 /// A run of the T500's shape with everything a report can show, and hostile names.
-fn hostile() -> (RunRecord, Verdict, Seconds) {
+fn hostile() -> (RunRecord, Verdict) {
     let name = "r</script><script>alert(1)</script>\u{2028}'\"><img src=x onerror=alert(2)>";
     let (mut record, mut verdict) = (common::T500.record(), common::T500.verdict());
     record.head.actors[0].name = name.into();
@@ -42,22 +41,6 @@ fn hostile() -> (RunRecord, Verdict, Seconds) {
     verdict.foreground[0].actor = name.into();
     verdict.summary += name;
     verdict.warnings.push(name.into());
-    let mut seconds = Seconds::new();
-    for second in 41..130_u32 {
-        let slow = (100..117).contains(&second);
-        let mut histogram = second_histogram();
-        for i in 1..50 {
-            let ns = if slow { 2_000_000 } else { 70_000 + 900 * i };
-            histogram.record_n(ns, 1 + 40 / i).unwrap();
-        }
-        seconds.push(Line::Histogram(HistogramLine {
-            actor: 0,
-            latency: Latency::Response,
-            over: Grain::SecondAt(f64::from(second)),
-            part: Part::Main,
-            v2: encode_histogram(&histogram),
-        }));
-    }
     for (phase, ns) in [
         (PhaseName::Baseline, 80_000),
         (PhaseName::Delete, 900_000),
@@ -84,7 +67,7 @@ fn hostile() -> (RunRecord, Verdict, Seconds) {
     verdict.waits = Some(waits());
     let fit = verdict.fit.as_mut().unwrap();
     (fit.a_us, fit.b_us_per_mib) = (Some(200.0), Some(15.0));
-    (record, verdict, seconds)
+    (record, verdict)
 }
 
 /// A reader that waits for longer before the deletion than the deleter in its own discards.
@@ -127,8 +110,8 @@ fn waits() -> Waited {
 
 #[test]
 fn waits_of_the_deletion_come_first_by_time_blocked() {
-    let (record, verdict, seconds) = hostile();
-    let text = page(&record, &verdict, &seconds);
+    let (record, verdict) = hostile();
+    let text = page(&record, &verdict);
     let text = &text[text.find("id=\"waits-title\"").unwrap()..];
     let at = |row: String| text.find(&row).unwrap_or_else(|| panic!("{row}: {text}"));
     let row = |actor: &str, phase: &str, cause: Cause| {
@@ -147,8 +130,8 @@ fn waits_of_the_deletion_come_first_by_time_blocked() {
 
 #[test]
 fn hostile_names_stay_text() {
-    let (record, verdict, seconds) = hostile();
-    let text = page(&record, &verdict, &seconds);
+    let (record, verdict) = hostile();
+    let text = page(&record, &verdict);
     assert_eq!(text.matches("<script").count(), 1);
     assert_eq!(text.matches("</script>").count(), 1);
     assert!(!text.contains("<img") && !text.contains('\u{2028}'));
@@ -157,8 +140,8 @@ fn hostile_names_stay_text() {
 
 #[test]
 fn nothing_in_it_leads_to_a_network() {
-    let (record, verdict, seconds) = hostile();
-    let text = page(&record, &verdict, &seconds);
+    let (record, verdict) = hostile();
+    let text = page(&record, &verdict);
     for reference in [
         "src=\"",
         "<link",
@@ -175,9 +158,9 @@ fn nothing_in_it_leads_to_a_network() {
 
 #[test]
 fn it_says_what_is_needed_to_repeat_the_run() {
-    let (mut record, verdict, seconds) = hostile();
+    let (mut record, verdict) = hostile();
     record.head.scenario = serde_json::json!({ "deletion": { "size_bytes": 4_294_967_296_u64 } });
-    let text = page(&record, &verdict, &seconds);
+    let text = page(&record, &verdict);
     for told in [
         "4294967296",
         "CT2000T500SSD8",
@@ -192,11 +175,7 @@ fn it_says_what_is_needed_to_repeat_the_run() {
 
 #[test]
 fn the_head_has_drive_firmware_and_size() {
-    let text = page(
-        &common::SHORT.record(),
-        &common::SHORT.verdict(),
-        &Seconds::new(),
-    );
+    let text = page(&common::SHORT.record(), &common::SHORT.verdict());
     let head = &text[text.find("<header>").unwrap()..text.find("</header>").unwrap()];
     let drive = "<span>CT2000T500SSD8 (nvme0n1), firmware P8CR002, 1.8\u{a0}TiB</span>";
     assert!(head.contains(drive), "{head}");
@@ -204,8 +183,8 @@ fn the_head_has_drive_firmware_and_size() {
 
 #[test]
 fn each_actor_has_a_rate_chart_and_each_event_line_its_words() {
-    let (record, verdict, seconds) = hostile();
-    let text = page(&record, &verdict, &seconds);
+    let (record, verdict) = hostile();
+    let text = page(&record, &verdict);
     for told in [
         "<figure id=\"rate-0\">",
         "<figure id=\"rate-1\">",
@@ -213,7 +192,6 @@ fn each_actor_has_a_rate_chart_and_each_event_line_its_words() {
         "debt paid at 116.50\u{a0}s.",
         "S is the time for which one discard occupies the drive, and L its size.",
         "Here S = 200\u{a0}µs + 15.0\u{a0}µs per MiB.",
-        "A column is 1.0\u{a0}s, as fine as this record has it.",
     ] {
         assert!(text.contains(told), "{told}");
     }
@@ -221,8 +199,8 @@ fn each_actor_has_a_rate_chart_and_each_event_line_its_words() {
 
 #[test]
 fn no_number_stands_apart_from_its_unit() {
-    let (record, verdict, seconds) = hostile();
-    let text = page(&record, &verdict, &seconds);
+    let (record, verdict) = hostile();
+    let text = page(&record, &verdict);
     let main = &text[text.find("<header>").unwrap()..text.find("<details class=\"wide\"").unwrap()];
     // Text in a chart has no line to end.
     let outside = main.split("<svg aria-hidden").map(|part| {
@@ -285,7 +263,7 @@ fn records_without_anything_have_a_page_too() {
         record.head.actors.truncate(actors);
         record.intervals = Intervals::new(actors, 2);
         let verdict = judge(&record, &JudgeOptions::default());
-        let text = page(&record, &verdict, &Seconds::new());
+        let text = page(&record, &verdict);
         assert!(text.contains("</html>"));
         browse(&text, &format!("empty-{actors}"));
     }
@@ -313,7 +291,7 @@ fn what_an_imported_log_does_not_tell_has_no_chart() {
             };
         }
     }
-    let text = page(&record, &verdict, &Seconds::new());
+    let text = page(&record, &verdict);
     assert!(!text.contains("p99.9<") && !text.contains("<td>–</td><td class"));
     for missing in ["latency-0", "debt", "queue"] {
         assert!(
@@ -326,10 +304,10 @@ fn what_an_imported_log_does_not_tell_has_no_chart() {
 
 #[test]
 fn an_hour_at_10_ms_with_four_actors_stays_below_15_mb() {
-    let (record, lines) = common::hour();
+    let record = common::hour();
     assert!(record.intervals.len() > 350_000);
     let verdict = judge(&record, &JudgeOptions::default());
-    let text = page(&record, &verdict, &lines.into_iter().collect());
+    let text = page(&record, &verdict);
     let megabytes = text.len() as f64 / 1e6;
     println!("an hour at 10 ms with four actors: {megabytes:.2} MB");
     assert!(megabytes < 15.0, "{megabytes} MB");
@@ -338,10 +316,10 @@ fn an_hour_at_10_ms_with_four_actors_stays_below_15_mb() {
 
 #[test]
 fn a_browser_shows_what_is_embedded() {
-    let (record, verdict, seconds) = hostile();
-    browse(&page(&record, &verdict, &seconds), "hostile");
+    let (record, verdict) = hostile();
+    browse(&page(&record, &verdict), "hostile");
     let (record, verdict) = (common::SHORT.record(), common::SHORT.verdict());
-    browse(&page(&record, &verdict, &Seconds::new()), "short");
+    browse(&page(&record, &verdict), "short");
 }
 
 #[test]
@@ -372,17 +350,9 @@ fn a_browser_shows_runs_over_each_other() {
     browse(&text, "compared");
 }
 
-/// The page of a suite with as many cells and charts as there can be.
+/// The page of a suite with as many cells as there can be.
 fn sheet() -> Sheet {
     let cells = (0..26).map(|i| format!("bcachefs/nodiscard/nodiscard{i}"));
-    let bars = cells.clone().enumerate().map(|(i, label)| Bar {
-        label,
-        range: (i % 5 != 0).then_some([i as f64, i as f64 + 1.0, i as f64 + 2.5]),
-    });
-    let panel = Panel {
-        title: "stall beside trimbench rm, s".to_owned(),
-        bars: bars.collect(),
-    };
     let columns = [
         "cell",
         "create",
@@ -405,7 +375,6 @@ fn sheet() -> Sheet {
             columns: columns.map(str::to_owned).to_vec(),
             rows: cells.map(row).collect(),
         }],
-        panels: vec![panel; 12],
         notes: vec!["Recommended: <b>nothing</b>.".to_owned()],
     }
 }
@@ -470,11 +439,7 @@ fn a_browser_shows_a_flame_graph_as_wide_as_its_time() {
 
 #[test]
 fn the_browser_notices_what_is_wrong() {
-    let page = page(
-        &common::SHORT.record(),
-        &common::SHORT.verdict(),
-        &Seconds::new(),
-    );
+    let page = page(&common::SHORT.record(), &common::SHORT.verdict());
     for (name, right, wrong) in [
         (
             "value",

@@ -142,15 +142,6 @@ impl FileSystem {
         )
     }
 
-    /// The option that has a mount send each discard with the commit that frees the space.
-    pub fn discard_option(self) -> &'static str {
-        match self {
-            // A bare `discard` means the same, but not to everybody who reads it.
-            FileSystem::Btrfs => "discard=sync",
-            _ => "discard",
-        }
-    }
-
     /// The value that `discard` has by default where it is switched on by a remount.
     pub(crate) fn default_discard(self) -> Option<&'static str> {
         // Linux ≥ 6.2.
@@ -337,11 +328,6 @@ impl FileSystem {
             | FileSystem::Overlay
             | FileSystem::Other => false,
         }
-    }
-
-    /// Whether each of its subvolumes is a mount of the whole file system.
-    pub fn has_subvolumes(self) -> bool {
-        self == FileSystem::Btrfs
     }
 
     /// The most that it discards for what is freed. `None`: not known.

@@ -9,7 +9,6 @@ use formats::Kind;
 use record::RunRecord;
 use record::units::names;
 use record::{ReadError, RecordReader};
-use report::seconds::Seconds;
 use rustix::fs::{Mode, OFlags};
 
 use crate::exit::{Error, usage};
@@ -22,25 +21,14 @@ pub(crate) struct Input {
     pub(crate) name: String,
     /// The record.
     pub(crate) record: RunRecord,
-    /// Latencies second by second, which a record leaves in its file.
-    pub(crate) seconds: Seconds,
 }
 
 impl Input {
     /// A slowed drive's record as that of the drive it stands for.
     pub(crate) fn in_drives_time(self) -> Result<Input, Error> {
-        let slower = record::as_drive::slower(&self.record.head.devices);
         let record = verdicts::in_drives_time(self.record)
             .map_err(|why| usage(format!("{}: {why}", self.name)))?;
-        let seconds = match slower {
-            Ok(Some(slower)) if !slower.converted => self.seconds.as_drive(slower.times),
-            _ => self.seconds,
-        };
-        Ok(Input {
-            record,
-            seconds,
-            ..self
-        })
+        Ok(Input { record, ..self })
     }
 
     /// Whether its drive's time was stretched, also if by how much isn't known.
@@ -135,10 +123,8 @@ pub(crate) fn name(path: &Path) -> String {
 
 fn of(name: &str, mut from: impl Read) -> Result<Input, InputError> {
     let begin = begin(name, &mut from)?;
-    let mut seconds = Seconds::new();
     let all = io::Cursor::new(&begin).chain(from);
-    let read = RecordReader::read_with(all, |line| seconds.push(line));
-    let record = read.map_err(|error| match error {
+    let record = RecordReader::read(all).map_err(|error| match error {
         ReadError::Io(source) => InputError::unreadable(name, source),
         error => match (&error, formats::sniff(&inside(begin))) {
             (ReadError::NotARecord(_), kind) if !matches!(kind, Kind::Unknown | Kind::Record) => {
@@ -150,7 +136,6 @@ fn of(name: &str, mut from: impl Read) -> Result<Input, InputError> {
     Ok(Input {
         name: name.to_owned(),
         record,
-        seconds,
     })
 }
 

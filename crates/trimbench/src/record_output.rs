@@ -7,9 +7,8 @@ use judge::Verdict;
 use record::RunRecord;
 use record::units::names;
 use report::csv::Run;
-use report::seconds::Seconds;
 use report::terminal::{self, Style};
-use report::{csv, hlog, html, markdown};
+use report::{csv, html, markdown};
 
 use crate::console::Stream;
 use crate::exit::{Error, usage};
@@ -28,8 +27,6 @@ pub enum Format {
     CsvDevices,
     /// The verdict as tables, for an issue or a blog
     Markdown,
-    /// Latencies as an HdrHistogram log, for its viewers
-    Hlog,
     /// A page with charts, whole in one file
     Html,
 }
@@ -41,8 +38,6 @@ pub(crate) struct Shown<'a> {
     pub(crate) record: &'a RunRecord,
     /// Its verdict.
     pub(crate) verdict: &'a Verdict,
-    /// Latencies second by second.
-    pub(crate) seconds: &'a Seconds,
 }
 
 /// The output of a run at its end.
@@ -63,11 +58,7 @@ impl Shown<'_> {
         style: &Style,
         mut to: impl Write,
     ) -> io::Result<()> {
-        let Shown {
-            record,
-            verdict,
-            seconds,
-        } = *self;
+        let Shown { record, verdict } = *self;
         match format {
             Format::Terminal => {
                 to.write_all(title(run, "==> ", " <==").as_bytes())?;
@@ -81,8 +72,7 @@ impl Shown<'_> {
             Format::Json => output::write_verdict(to, verdict),
             Format::Csv => csv::actors(record, run, to),
             Format::CsvDevices => csv::devices(record, run, to),
-            Format::Hlog => hlog::write(record, seconds, to),
-            Format::Html => to.write_all(html::report(record, verdict, seconds)?.as_bytes()),
+            Format::Html => to.write_all(html::report(record, verdict)?.as_bytes()),
         }
     }
 }
@@ -116,13 +106,12 @@ impl Format {
             Format::Csv => "csv",
             Format::CsvDevices => "devices.csv",
             Format::Markdown => "md",
-            Format::Hlog => "hlog",
             Format::Html => "html",
         }
     }
 
     /// Returns whether several records may follow each other in one output.
     pub(crate) fn joins(self) -> bool {
-        !matches!(self, Format::Hlog | Format::Html)
+        self != Format::Html
     }
 }

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::Error;
 use crate::suite::cell::Cell;
 pub use crate::suite::drive::{Drive, Member};
-use crate::suite::measure::{Engines, RunFigures};
+use crate::suite::measure::RunFigures;
 use crate::suite::plan::Plan;
 use crate::suite::step::Step;
 
@@ -58,35 +58,6 @@ pub struct Figures {
     pub discard_bytes: u64,
     /// A run: what became of the readers.
     pub run: Option<Box<RunFigures>>,
-    /// The step `engines`: its reads.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub engines: Option<Box<Engines>>,
-    /// A writeback job, alone and beside a deletion.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub writeback: Option<Box<Writeback>>,
-}
-
-/// A writeback job.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Writeback {
-    /// With nothing else going on.
-    pub alone: Side,
-    /// While the files of a cell are deleted.
-    pub beside: Side,
-}
-
-/// One stretch of a writeback job.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Side {
-    /// Bytes dirtied per second.
-    pub dirtied_bytes_per_s: f64,
-    /// Bytes per second that the drive wrote.
-    pub written_bytes_per_s: f64,
-    /// Share of the time in which the drive had something to do, 0 to 1.
-    pub utilisation: f64,
-    /// Standard deviation of the drive's writes in each 100 ms, divided by their mean; `None`: it
-    /// wrote nothing.
-    pub lumpiness: Option<f64>,
 }
 
 /// How a step ended.
@@ -105,15 +76,6 @@ pub enum Outcome {
 pub enum Line {
     /// The first one.
     Head(Box<Head>),
-    /// The stack below a cell's mount, as `trimbench inspect --json` shows it.
-    Stack {
-        /// The cell's name.
-        cell: String,
-        /// The round, from 1.
-        round: u32,
-        /// `trimbench.inspect/1`.
-        inspect: serde_json::Value,
-    },
     /// A finished step.
     Step {
         /// The cell's name.
@@ -125,6 +87,9 @@ pub enum Line {
         /// How it ended.
         outcome: Outcome,
     },
+    /// A line of an earlier version, which counts for nothing.
+    #[serde(other)]
+    Other,
 }
 
 /// A log that was read.

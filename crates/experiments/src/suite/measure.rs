@@ -4,8 +4,7 @@ use judge::Verdict;
 use judge::verdict::{Finding, Foreground};
 use serde::{Deserialize, Serialize};
 
-use crate::suite::log::{Figures, Side};
-use crate::suite::rows::word;
+use crate::suite::log::Figures;
 use crate::suite::step::Step;
 
 /// The unit of a measure.
@@ -20,10 +19,6 @@ pub enum Unit {
     Bytes,
     /// Bytes per second.
     BytesPerSecond,
-    /// A share, 0 to 1.
-    Share,
-    /// A plain number.
-    Number,
 }
 
 /// A figure of a step.
@@ -54,40 +49,9 @@ pub enum Measure {
     LongestStall,
     /// Bytes discarded per second while discards came.
     TrimRate,
-    /// Bytes of a mapped file dirtied per second.
-    Dirtied,
-    /// Bytes per second that the drive wrote meanwhile.
-    Written,
-    /// Share of the time in which the drive had something to do.
-    Utilisation,
-    /// Standard deviation of the drive's writes in each interval over their mean.
-    Lumpiness,
-    /// [`Measure::Dirtied`] beside a deletion.
-    DirtiedBeside,
-    /// [`Measure::Written`] beside a deletion.
-    WrittenBeside,
-    /// [`Measure::Utilisation`] beside a deletion.
-    UtilisationBeside,
-    /// [`Measure::Lumpiness`] beside a deletion.
-    LumpinessBeside,
 }
 
 impl Measure {
-    /// The figures of a writeback job by itself.
-    pub const ALONE: [Measure; 4] = [
-        Measure::Dirtied,
-        Measure::Written,
-        Measure::Utilisation,
-        Measure::Lumpiness,
-    ];
-    /// The same beside a deletion.
-    pub const BESIDE: [Measure; 4] = [
-        Measure::DirtiedBeside,
-        Measure::WrittenBeside,
-        Measure::UtilisationBeside,
-        Measure::LumpinessBeside,
-    ];
-
     /// Its unit.
     pub fn unit(self) -> Unit {
         self.texts().1
@@ -113,14 +77,6 @@ impl Measure {
             Measure::Stall => ("stall", Unit::Seconds),
             Measure::LongestStall => ("longest stall", Unit::Seconds),
             Measure::TrimRate => ("TRIM rate", Unit::BytesPerSecond),
-            Measure::Dirtied => ("dirtied", Unit::BytesPerSecond),
-            Measure::Written => ("written", Unit::BytesPerSecond),
-            Measure::Utilisation => ("utilisation", Unit::Share),
-            Measure::Lumpiness => ("lumpiness", Unit::Number),
-            Measure::DirtiedBeside => ("dirtied beside a deletion", Unit::BytesPerSecond),
-            Measure::WrittenBeside => ("written beside a deletion", Unit::BytesPerSecond),
-            Measure::UtilisationBeside => ("utilisation beside a deletion", Unit::Share),
-            Measure::LumpinessBeside => ("lumpiness beside a deletion", Unit::Number),
         }
     }
 
@@ -132,9 +88,8 @@ impl Measure {
             let known = figures.run.as_deref().filter(|run| !run.is_inconclusive());
             known.and_then(of)
         };
-        let timed = !step.is_run() && !step.is_named_only();
-        let mut all = vec![
-            (Measure::Time, timed.then_some(figures.seconds)),
+        let all = [
+            (Measure::Time, (!step.is_run()).then_some(figures.seconds)),
             (Measure::FirstSync, figures.first_sync_s),
             (Measure::SecondSync, figures.second_sync_s),
             (Measure::Freed, figures.freed_s),
@@ -147,26 +102,10 @@ impl Measure {
             (Measure::LongestStall, judged(|run| run.longest_stall_s)),
             (Measure::TrimRate, trim_rate(step, figures)),
         ];
-        if let Some(job) = &figures.writeback {
-            all.extend(Measure::ALONE.into_iter().zip(job.alone.figures()));
-            all.extend(Measure::BESIDE.into_iter().zip(job.beside.figures()));
-        }
         let some = all
             .into_iter()
             .filter_map(|(measure, value)| Some((measure, value?)));
         some.filter(|(_, value)| value.is_finite()).collect()
-    }
-}
-
-impl Side {
-    /// The figures in the order of [`Measure::ALONE`].
-    fn figures(&self) -> [Option<f64>; 4] {
-        [
-            Some(self.dirtied_bytes_per_s),
-            Some(self.written_bytes_per_s),
-            Some(self.utilisation),
-            self.lumpiness,
-        ]
     }
 }
 
@@ -251,70 +190,10 @@ impl RunFigures {
 
 // Reads by engine: buffered against direct, completions by interrupt and by polling, batches.
 
-/// Where the blocks are that a read asks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Cache {
-    /// On the drive, read past the page cache.
-    Direct,
-    /// On the drive, read through the page cache, which has none of them.
-    Cold,
-    /// In the page cache.
-    Cached,
-}
-
-impl Cache {
-    /// The word for it.
-    pub fn words(self) -> &'static str {
-        match self {
-            Cache::Direct => "direct",
-            Cache::Cold => "buffered, cold",
-            Cache::Cached => "buffered, cached",
-        }
-    }
-}
-
-/// One way of reading, in one round.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct EngineRun {
-    /// The engine, as a record names it.
-    pub engine: String,
-    /// Where the blocks are.
-    pub cache: Cache,
-    /// Completions waited for at once.
-    pub batch: u32,
-    /// Reads per second; `None`: see `why`.
-    pub reads_per_s: Option<f64>,
-    /// Median latency, in microseconds.
-    pub p50_us: Option<f64>,
-    /// 99th percentile, in microseconds.
-    pub p99_us: Option<f64>,
-    /// Processor time of a read, in microseconds, that of kernel threads for this ring included.
-    pub cpu_us: Option<f64>,
-    /// Why there are no figures.
-    pub why: Option<String>,
-}
-
-/// The cost that trimbench adds to each I/O, in nanoseconds.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Costs {
-    /// Where trimbench's clock reads the time: `tsc` or `clock_gettime`.
-    pub source: String,
-    /// One reading of it.
-    pub clock_ns: f64,
-    /// One reading of the kernel's clock.
-    pub kernel_clock_ns: f64,
-    /// Recording an operation.
-    pub record_ns: f64,
-}
-
-/// All that the step `engines` measured in one round.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Engines {
-    /// The ways of reading.
-    pub runs: Vec<EngineRun>,
-    /// The cost that trimbench adds.
-    pub costs: Costs,
+/// The word of a value that serialises as one.
+fn word(of: &impl Serialize) -> Option<String> {
+    let json = serde_json::to_value(of).ok()?;
+    json.as_str().map(str::to_owned)
 }
 
 #[cfg(test)]

@@ -8,7 +8,6 @@
 
 mod advice;
 mod cell;
-mod compare;
 mod drive;
 pub mod log;
 mod measure;
@@ -16,7 +15,6 @@ mod perform;
 mod plan;
 mod programs;
 mod results;
-mod rows;
 mod sheet;
 mod stage;
 mod step;
@@ -27,12 +25,10 @@ mod tests;
 
 pub use advice::{Advice, Way, advise};
 pub use cell::{Cell, Selection, select};
-pub use compare::{Comparison, Difference, compare, comparison_sheet};
 pub use measure::{Measure, Unit};
 pub use perform::{Now, Watch, perform};
 pub use plan::{Asked, Estimate, Plan};
 pub use results::{Results, Row};
-pub use rows::columns;
 pub use sheet::sheet;
 pub use stage::Stage;
 pub use step::Step;

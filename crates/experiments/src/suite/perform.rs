@@ -1,9 +1,7 @@
 //! The plan, carried out.
 
-mod engines;
 mod files;
 mod removal;
-mod writeback;
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -11,11 +9,9 @@ use std::io::{Read, Seek};
 use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
-use diagnose::inspect::{Now as Present, Options, Scope, inspect};
 use lab::Launcher;
-use linux::SysRoot;
 use record::units::names::shown;
 use rustix::fs::{MemfdFlags, memfd_create};
 
@@ -152,25 +148,11 @@ impl Turn<'_> {
             })?;
             self.watch.ended(&self.now, &outcome);
             if step == Step::Mkfs && blocked.is_none() {
-                blocked = self.mounted()?;
+                let mounted = self.stage.mount(cell.kind.name(), cell.mounting.options);
+                blocked = mounted.err().map(|failed| failed.to_string());
             }
         }
         Ok(())
-    }
-
-    /// Mounts the new file system and writes down the stack; returns why the steps can't go on.
-    fn mounted(&mut self) -> Result<Option<String>, Error> {
-        let cell = self.now.cell;
-        let mounted = self.stage.mount(cell.kind.name(), cell.mounting.options);
-        if let Err(failed) = mounted {
-            return Ok(Some(failed.to_string()));
-        }
-        self.writer.write(&Line::Stack {
-            cell: cell.to_string(),
-            round: self.now.round,
-            inspect: stack(self.stage),
-        })?;
-        Ok(None)
     }
 
     fn step(&mut self, step: Step) -> Result<Figures, Error> {
@@ -181,8 +163,6 @@ impl Turn<'_> {
             Step::RmEach | Step::Rm | Step::RmTrimbench => self.removal(step),
             Step::Fstrim | Step::FstrimTrimbench => self.trim(step),
             Step::Run | Step::RunRmTrimbench | Step::RunFstrim => self.run(step),
-            Step::Engines => self.engines(),
-            Step::MmapWriteback | Step::MsyncWriteback => self.writeback(step),
         }
     }
 
@@ -242,27 +222,6 @@ impl Turn<'_> {
             .left
             .map(|left| left.saturating_sub(self.began.elapsed()));
         self.watch.tick(&self.now);
-    }
-}
-
-/// The stack below a mount, as `trimbench inspect --json` shows it.
-fn stack(stage: &Stage) -> serde_json::Value {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let unix_s = now.map_or(0, |now| i64::try_from(now.as_secs()).unwrap_or(0));
-    let options = Options {
-        now: Present {
-            unix_s,
-            offset_s: linux::clock::local_offset_s(unix_s),
-        },
-        privileged: true,
-        proof: None,
-        if_deleted: Vec::new(),
-        card: None,
-    };
-    let scope = Scope::Path(stage.mount_point().to_path_buf());
-    match inspect(&SysRoot::host(), &scope, &options) {
-        Ok(found) => serde_json::to_value(found).unwrap_or_default(),
-        Err(error) => error.to_string().into(),
     }
 }
 

@@ -228,24 +228,12 @@ impl Plan {
                 estimate.seconds += match step.is_run() {
                     true if self.quick => 14.0,
                     true => 30.0,
-                    false => self.job_seconds(step),
+                    false => 2.0,
                 };
             }
         }
         estimate.seconds += estimate.written_bytes as f64 / Estimate::RATE;
         estimate
-    }
-
-    /// Seconds of a step that is no run, beside its writing.
-    fn job_seconds(&self, step: Step) -> f64 {
-        match step {
-            Step::Engines if self.quick => 6.0,
-            Step::Engines => 30.0,
-            Step::MmapWriteback | Step::MsyncWriteback if self.quick => 8.0,
-            Step::MmapWriteback => 90.0,
-            Step::MsyncWriteback => 25.0,
-            _ => 2.0,
-        }
     }
 
     /// Bytes that a step writes, beside what mkfs and the journal do.
@@ -259,11 +247,6 @@ impl Plan {
             Step::Fstrim | Step::FstrimTrimbench => self.cell_bytes(),
             Step::Run | Step::RunRmTrimbench | Step::RunFstrim => {
                 self.cell_bytes() + self.foreground_bytes()
-            }
-            Step::Engines => self.foreground_bytes(),
-            // The pages are written back several times.
-            Step::MmapWriteback | Step::MsyncWriteback => {
-                self.cell_bytes() + 4 * self.foreground_bytes()
             }
         }
     }
@@ -317,10 +300,7 @@ fn beside(device_bytes: u64) -> u64 {
 
 /// The chosen steps in their order, with mkfs, which nothing goes without.
 fn steps(chosen: &[Step]) -> Vec<Step> {
-    let wanted = |step: &Step| match chosen.is_empty() {
-        true => !step.is_named_only(),
-        false => *step == Step::Mkfs || chosen.contains(step),
-    };
+    let wanted = |step: &Step| chosen.is_empty() || *step == Step::Mkfs || chosen.contains(step);
     Step::ALL.into_iter().filter(wanted).collect()
 }
 

@@ -8,7 +8,7 @@ use crate::Spread;
 use crate::suite::advice::advise;
 use crate::suite::cell::Cell;
 use crate::suite::log::{Head, Log, Outcome};
-use crate::suite::measure::{Engines, Measure};
+use crate::suite::measure::Measure;
 use crate::suite::step::Step;
 
 /// The schema of the results as JSON.
@@ -23,8 +23,6 @@ pub struct Row {
     pub values: BTreeMap<(Step, Measure), Vec<f64>>,
     /// The verdicts of each run, in the order of rounds.
     pub verdicts: BTreeMap<Step, Vec<String>>,
-    /// The figures of the step `engines`, in the order of rounds.
-    pub engines: Vec<Engines>,
     /// Runs of which a round has only a lower bound of the TRIM rate.
     pub trim_bounds: BTreeSet<Step>,
     /// Runs that were not conclusive, each with its sentence and how often.
@@ -62,7 +60,7 @@ impl Row {
         let failures = self.failures.iter();
         let failures =
             failures.map(|(step, why, times)| json!({"step": step, "why": why, "times": times}));
-        let mut json = json!({
+        json!({
             "cell": self.cell.to_string(),
             "file_system": self.cell.kind.name(),
             "mkfs": self.cell.mkfs(),
@@ -71,11 +69,7 @@ impl Row {
             "figures": figures.collect::<Vec<_>>(),
             "verdicts": self.verdicts,
             "failures": failures.collect::<Vec<_>>(),
-        });
-        if !self.engines.is_empty() {
-            json["engines"] = json!(self.engines);
-        }
-        json
+        })
     }
 }
 
@@ -140,7 +134,6 @@ fn row(log: &Log, cell: Cell) -> Row {
         cell,
         values: BTreeMap::new(),
         verdicts: BTreeMap::new(),
-        engines: Vec::new(),
         trim_bounds: BTreeSet::new(),
         inconclusive: Vec::new(),
         failures: Vec::new(),
@@ -157,7 +150,6 @@ fn row(log: &Log, cell: Cell) -> Row {
                     for (measure, value) in Measure::of(step, figures) {
                         row.values.entry((step, measure)).or_default().push(value);
                     }
-                    row.engines.extend(figures.engines.as_deref().cloned());
                     if let Some(run) = &figures.run {
                         let verdicts = row.verdicts.entry(step).or_default();
                         verdicts.push(run.verdict.clone());

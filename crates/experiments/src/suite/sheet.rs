@@ -1,8 +1,6 @@
 //! The tables and pictures of a suite.
 
-mod jobs;
-
-use report::sheet::{Bar, Panel, Sheet, Table};
+use report::sheet::{Sheet, Table};
 
 use crate::Spread;
 use crate::suite::advice::{Way, advise};
@@ -22,8 +20,6 @@ pub(crate) fn value(unit: Unit, of: f64) -> String {
         Unit::PerSecond => record::units::rate(of),
         Unit::Bytes => record::units::bytes(of.max(0.0) as u64),
         Unit::BytesPerSecond => record::units::byte_rate(of),
-        Unit::Share => record::units::percent(of),
-        Unit::Number => format!("{of:.2}"),
     }
 }
 
@@ -97,8 +93,6 @@ pub fn sheet(results: &Results) -> Sheet {
         reasons("Runs that are not conclusive", results, |row| {
             &row.inconclusive
         }),
-        jobs::engines(results),
-        jobs::writeback(results),
     ];
     let advice = advise(results);
     if let Some(advice) = &advice {
@@ -109,12 +103,10 @@ pub fn sheet(results: &Results) -> Sheet {
     tables.retain(|table| !table.rows.is_empty());
     let mut notes: Vec<String> = advice.map(|advice| advice.sentences).unwrap_or_default();
     notes.extend(late(results));
-    notes.extend(jobs::costs(results));
     Sheet {
         title: format!("Suite on {}", results.head.drive.words()),
         about,
         tables,
-        panels: panels(results),
         notes,
     }
 }
@@ -333,46 +325,6 @@ fn reasons(title: &str, results: &Results, of: fn(&Row) -> &Vec<(Step, String, u
     table(title, "", columns, rows)
 }
 
-/// A small chart for each figure that people compare, all with the same rows.
-fn panels(results: &Results) -> Vec<Panel> {
-    let wanted = [
-        (Step::Mkfs, Measure::Time, "mkfs, s"),
-        (Step::Create, Measure::Time, "create, s"),
-        (Step::RmEach, Measure::Time, "rm one by one, s"),
-        (Step::Rm, Measure::Time, "rm, s"),
-        (Step::Rm, Measure::FirstSync, "first sync after rm, s"),
-        (Step::Rm, Measure::Freed, "rm until all discarded, s"),
-        (Step::RmTrimbench, Measure::Time, "trimbench rm, s"),
-        (Step::Fstrim, Measure::Time, "fstrim, s"),
-        (Step::FstrimTrimbench, Measure::Time, "trimbench fstrim, s"),
-        (Step::Run, Measure::Stall, "stall beside rm, s"),
-        (
-            Step::RunRmTrimbench,
-            Measure::Stall,
-            "stall beside trimbench rm, s",
-        ),
-        (Step::RunFstrim, Measure::Stall, "stall beside fstrim, s"),
-    ];
-    let bar = |row: &Row, step: Step, measure: Measure| {
-        let spread = row.spread(step, measure);
-        Bar {
-            label: row.cell.to_string(),
-            range: spread.map(|spread| [spread.low, spread.median, spread.high]),
-        }
-    };
-    let panel = |(step, measure, title): (Step, Measure, &str)| Panel {
-        title: title.to_owned(),
-        bars: results
-            .rows
-            .iter()
-            .map(|row| bar(row, step, measure))
-            .collect(),
-    };
-    let mut panels: Vec<Panel> = wanted.into_iter().map(panel).collect();
-    panels.retain(|panel| panel.bars.iter().any(|bar| bar.range.is_some()));
-    panels
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -429,7 +381,6 @@ mod tests {
         let ranking = &sheet.tables[4];
         assert_eq!(ranking.columns[1..3], ["stall", "longest stall"]);
         assert_eq!(ranking.rows[0][1], ranking.rows[0][2], "{ranking:?}");
-        assert!(sheet.panels.iter().all(|panel| panel.bars.len() == 3));
         assert!(
             sheet
                 .notes

@@ -170,11 +170,6 @@ impl Stage {
         self.devices.iter().map(|device| device.path.as_path())
     }
 
-    /// How many drives' counters are summed.
-    pub(crate) fn drives(&self) -> usize {
-        self.drives.len()
-    }
-
     /// Whether a file system has to stripe itself over several devices.
     pub(crate) fn stripes_itself(&self) -> bool {
         self.devices.len() > 1

@@ -29,17 +29,11 @@ pub enum Step {
     RunRmTrimbench,
     /// Reads beside a deletion and a trim of the whole file system.
     RunFstrim,
-    /// Reads by every engine.
-    Engines,
-    /// Dirties a mapped file that the kernel writes back, alone and beside a deletion.
-    MmapWriteback,
-    /// The same, written back by `msync`.
-    MsyncWriteback,
 }
 
 impl Step {
     /// All steps, in their order.
-    pub const ALL: [Step; 13] = [
+    pub const ALL: [Step; 10] = [
         Step::Mkfs,
         Step::Create,
         Step::RmEach,
@@ -50,9 +44,6 @@ impl Step {
         Step::Run,
         Step::RunRmTrimbench,
         Step::RunFstrim,
-        Step::Engines,
-        Step::MmapWriteback,
-        Step::MsyncWriteback,
     ];
 
     /// The steps of a cell, in their order. Where the mount sends discards, paced deletion is run
@@ -91,23 +82,12 @@ impl Step {
             Step::Run => ("run", "reads beside rm"),
             Step::RunRmTrimbench => ("run-rm-trimbench", "reads beside trimbench rm"),
             Step::RunFstrim => ("run-fstrim", "reads beside fstrim"),
-            Step::Engines => ("engines", "reads by engine"),
-            Step::MmapWriteback => ("mmap-writeback", "writeback of a mapped file"),
-            Step::MsyncWriteback => ("msync-writeback", "msync of a mapped file"),
         }
     }
 
     /// Whether it is a run of readers beside a deletion.
     pub fn is_run(self) -> bool {
         matches!(self, Step::Run | Step::RunRmTrimbench | Step::RunFstrim)
-    }
-
-    /// Whether it is done only where it is named: it measures the machine rather than a deletion.
-    pub fn is_named_only(self) -> bool {
-        matches!(
-            self,
-            Step::Engines | Step::MmapWriteback | Step::MsyncWriteback
-        )
     }
 
     /// Whether it removes the files.

@@ -7,7 +7,7 @@
 //! [`Settings`] changes what a trial needs and puts the old values back whatever happens;
 //! each run is a [`bench::Plan`] made by [`Setup::plan`]. A run gives [`Figures`], and
 //! the runs of a trial give a [`Point`]. The pure functions of [`frontier`] and [`advise`]
-//! interpret them. [`persist`] makes a setting outlast a restart.
+//! interpret them. [`rules`] make a limit outlast a restart.
 
 mod advice;
 mod candidates;
@@ -16,11 +16,10 @@ mod figures;
 mod free;
 mod frontier;
 mod rounds;
+mod rule;
 mod settings;
 mod target;
 mod trials;
-
-pub mod persist;
 
 pub use advice::{Advice, Cost, Finding, Goal, advise};
 pub use candidates::{BESIDE, Range, Setup};
@@ -28,6 +27,7 @@ pub use figures::Figures;
 pub use free::{free, free_with_groups};
 pub use frontier::{Measure, Point, beats, frontier};
 pub use rounds::{Findings, Rounds, Run, Watch};
+pub use rule::{RULES, rules};
 pub use settings::Settings;
 pub use target::Target;
 pub use trials::{Policy, Request, Trial, Trials};

@@ -103,7 +103,7 @@ impl Cause {
             Pattern::BitFlips { .. } => Cause::BitFlips,
             Pattern::Unreadable => Cause::ReportedError,
             Pattern::Stale { .. } if once => Cause::StaleRead,
-            Pattern::Stale { .. } | Pattern::Short { .. } => Cause::LostWrite,
+            Pattern::Stale { .. } => Cause::LostWrite,
             Pattern::OtherPlace { .. } | Pattern::Shifted { .. } if once => Cause::MisdirectedRead,
             Pattern::OtherPlace { .. } => Cause::MisdirectedWrite,
             Pattern::Shifted { .. } | Pattern::Unknown => Cause::Unknown,

@@ -5,13 +5,12 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
-use crate::verify::block::{self, BLOCK, Identity, SECTOR};
+use crate::verify::block::{self, BLOCK, SECTOR};
 use crate::verify::cause::{Again, Cause, Evidence};
 use crate::verify::finding::{Finding, alignment};
 use crate::verify::joined::REWRITTEN;
 use crate::verify::pattern::{self, Expected, Pattern};
 use crate::verify::place::Place;
-use crate::verify::report::Trimmed;
 use crate::verify::shared::Shared;
 use crate::verify::slot::{Content, Slot};
 use linux::files::Aligned;
@@ -67,29 +66,13 @@ impl<'a, 'b> Checker<'a, 'b> {
         }
     }
 
-    /// Reports that a file is shorter than what was synced.
-    pub(crate) fn short(&mut self, slot: &mut Slot, file_bytes: u64) {
-        let synced_bytes = Slot::offset(slot.length);
-        let span = Span {
-            range: file_bytes..synced_bytes,
-            pattern: Pattern::Short {
-                file_bytes,
-                synced_bytes,
-            },
-            generation: None,
-            was_right: false,
-        };
-        self.report(slot, &span, Again::NotTried, None, &[]);
-    }
-
     /// Compares what is in the buffer.
     fn compare(&mut self, slot: &mut Slot, blocks: Range<usize>) {
         let volume = self.shared.volume;
-        let (mut spans, mut trimmed) = (Vec::new(), false);
+        let mut spans = Vec::new();
         let bytes = self.buffer.get(blocks.len() * BLOCK);
         for (block, data) in blocks.clone().zip(bytes.chunks_exact(BLOCK)) {
             let content = slot.content(block);
-            trimmed |= matches!(content, Content::Trimmed(_));
             let expected = slot.expected(volume, block);
             let was_right = slot.was_right(block);
             let found = damaged(data, Slot::offset(block), &expected, was_right, &mut spans);
@@ -97,33 +80,9 @@ impl<'a, 'b> Checker<'a, 'b> {
                 slot.is_right(block);
             }
         }
-        if trimmed {
-            self.trimmed(slot, &blocks);
-        }
         if !spans.is_empty() {
             self.investigate(slot, blocks, spans);
         }
-    }
-
-    /// Tells what trimmed blocks read as, and whether a second read gives the same.
-    fn trimmed(&mut self, slot: &Slot, blocks: &Range<usize>) {
-        let length = blocks.len() * BLOCK;
-        let at = slot.base + Slot::offset(blocks.start);
-        let second = read_past_cache(&slot.file, self.second.get(length), at);
-        if let Err(error) = &second {
-            self.shared.failed("read", error);
-        }
-        let (first, again) = (self.buffer.get(length), self.second.get(length));
-        let mut found = Trimmed::default();
-        let pairs = first.chunks_exact(BLOCK).zip(again.chunks_exact(BLOCK));
-        for (block, (data, again)) in blocks.clone().zip(pairs) {
-            let Content::Trimmed(_) = slot.content(block) else {
-                continue;
-            };
-            let own = slot.identity(self.shared.volume, block, 0);
-            found.count(data, second.is_ok().then_some(again), own);
-        }
-        self.shared.count(|counts| counts.trimmed.add(&found));
     }
 
     /// Reads once more, writes anew, and reports each span.
@@ -166,7 +125,7 @@ impl<'a, 'b> Checker<'a, 'b> {
     fn unreadable(&mut self, slot: &mut Slot, blocks: Range<usize>, error: &io::Error) {
         let mut lost: Vec<usize> = Vec::new();
         for block in blocks {
-            if matches!(slot.content(block), Content::Trimmed(_) | Content::Unknown) {
+            if slot.content(block) == Content::Unknown {
                 continue;
             }
             let at = slot.base + Slot::offset(block);
@@ -206,7 +165,7 @@ impl<'a, 'b> Checker<'a, 'b> {
         let generation = span.generation;
         let written_s = generation.and_then(|generation| slot.written_s(generation));
         let on_device = shared.place.on_device(slot, span.range.clone());
-        let place = on_device.first().map(|(_, place)| place.clone());
+        let place = on_device.first().cloned();
         let is_file = matches!(shared.place, Place::Directory { .. });
         let mut around = place
             .as_ref()
@@ -218,7 +177,6 @@ impl<'a, 'b> Checker<'a, 'b> {
         // A file system sends discards at a time of its own, and for its own blocks, too. Of what
         // an earlier process did, and of what is forgotten, nothing is known.
         around.unknown = written_s.is_none() || is_file && around.in_time.is_some();
-        let synced = slot.frozen && generation.is_some();
         let rewritten = match second_read {
             // It is right on the medium, and what was read wrong once may be so again.
             Again::Right => Again::NotTried,
@@ -236,7 +194,6 @@ impl<'a, 'b> Checker<'a, 'b> {
         let finding = Finding {
             path: shared.place.shown(slot.number),
             is_file,
-            synced,
             landed: None,
             pointed: evidence.points_to(cause),
             file: slot.number,
@@ -276,10 +233,6 @@ impl<'a, 'b> Checker<'a, 'b> {
     /// nothing is expected there, so that it is reported once. Data that a crash test
     /// relies on stay as they are.
     fn write_anew(&mut self, slot: &mut Slot, blocks: Range<usize>) -> Again {
-        if slot.frozen {
-            slot.set(blocks, Content::Unknown);
-            return Again::NotTried;
-        }
         // A late trim may strike once more, and the next writes may be lost as well.
         let mut results = (0..REWRITTEN).map(|_| self.write_once(slot, blocks.clone()));
         results
@@ -436,42 +389,10 @@ pub(crate) fn read_past_cache(file: &File, to: &mut [u8], at: u64) -> io::Result
         })
 }
 
-impl Trimmed {
-    /// Adds what was read, and what a second read returned. `own`: the first sector's identity
-    /// before the trim, but for its generation.
-    pub(crate) fn count(&mut self, data: &[u8], again: Option<&[u8]>, own: Identity) {
-        for (index, sector) in data.chunks_exact(SECTOR).enumerate() {
-            let at = index * SECTOR;
-            let own = own.after(at as u64);
-            let old = block::identify(sector).is_some_and(|found| {
-                (found.volume, found.file, found.offset) == (own.volume, own.file, own.offset)
-            });
-            let bytes = SECTOR as u64;
-            self.read_bytes += bytes;
-            *match (block::is_zero(sector), old) {
-                (true, _) => &mut self.zero_bytes,
-                (_, true) => &mut self.old_data_bytes,
-                _ => &mut self.other_bytes,
-            } += bytes;
-            if again.is_some_and(|again| again[at..at + SECTOR] != *sector) {
-                self.unstable_bytes += bytes;
-            }
-        }
-    }
-
-    /// Adds what another read showed.
-    pub(crate) fn add(&mut self, other: &Trimmed) {
-        self.read_bytes += other.read_bytes;
-        self.zero_bytes += other.zero_bytes;
-        self.old_data_bytes += other.old_data_bytes;
-        self.other_bytes += other.other_bytes;
-        self.unstable_bytes += other.unstable_bytes;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::verify::block::Identity;
 
     #[test]
     fn damage_in_a_row_is_one_span_and_a_second_read_is_compared() {

@@ -50,8 +50,6 @@ pub(crate) struct Freed {
     /// When the call began, in seconds since the test began.
     pub(crate) began_s: f64,
     pub(crate) how: How,
-    /// The file and the offset whose data it held; `None` for `fstrim`.
-    pub(crate) held: Option<(u32, u64)>,
 }
 
 /// A discard near a place.
@@ -105,13 +103,6 @@ impl Discards {
         log.push_back(freed);
     }
 
-    /// The latest `most` that held data of ours, the latest first.
-    pub(crate) fn of_ours(&self, most: usize) -> Vec<Freed> {
-        let log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let ours = log.iter().rev().filter(|freed| freed.held.is_some());
-        ours.take(most).cloned().collect()
-    }
-
     /// Those around a place on the device that was last written at `written_s`. `spared`:
     /// whether something in a range is older than a time, and right.
     pub(crate) fn around(
@@ -144,7 +135,7 @@ fn around<'a>(
         };
         found.in_time = Some(near);
         // An fstrim covers all free space, so it is near everything and says nothing.
-        if freed.held.is_none() {
+        if freed.how == How::Fstrim {
             continue;
         }
         let best = found.in_space.map_or(u64::MAX, |best| best.distance_bytes);
@@ -191,7 +182,6 @@ mod tests {
             range,
             began_s,
             how: How::Blkdiscard,
-            held: Some((1, 0)),
         }
     }
 

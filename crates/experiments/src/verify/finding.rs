@@ -14,9 +14,6 @@ pub struct Finding {
     /// Whether it is a file, and not a region of a raw device.
     #[serde(skip)]
     pub is_file: bool,
-    /// Whether the data had been forced to the medium.
-    #[serde(skip)]
-    pub synced: bool,
     /// Where the data of a misdirected write were found that ought to be here.
     #[serde(skip)]
     pub landed: Option<String>,
@@ -140,15 +137,11 @@ fn sentence(found: &Finding) -> String {
     };
     let place = if found.is_file { "file" } else { "region" };
     let mut text = format!(
-        "{} is damaged: it starts {} bytes into the {place}, {aligned}, {} long, {}{}: {}{error}",
+        "{} is damaged: it starts {} bytes into the {place}, {aligned}, {} long, {}: {}{error}",
         found.path,
         record::units::count(found.offset_bytes),
         length(found.length_bytes),
         found.pattern.words(),
-        match found.synced {
-            true => " where synced data should be",
-            false => "",
-        },
         hedged(found.causes().map(Cause::words)),
     );
     if let Some(landed) = &found.landed {
@@ -195,7 +188,6 @@ mod tests {
         Finding {
             path: "/data/file".into(),
             is_file: true,
-            synced: false,
             landed: None,
             pointed: true,
             file: 1,
@@ -253,7 +245,6 @@ mod tests {
             pattern: Pattern::Zeros,
             cause: Cause::LostWrite,
             other_causes: vec![Cause::LateTrim],
-            synced: true,
             ..the_drive_of_2009()
         };
         let summary = found.summed_up().summary;

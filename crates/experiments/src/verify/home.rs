@@ -1,13 +1,11 @@
 //! The directory of a test on a mounted file system, held by a locked owner file.
 //!
-//! Its name begins with [`PREFIX`]. A file `kept` in it says that a state file refers to it, so
-//! that the next test leaves it alone.
+//! Its name begins with [`PREFIX`].
 
 use std::fs::File;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use linux::owner::{Found, OwnedDirectory, is_named};
 use record::units::names::shown;
@@ -20,15 +18,13 @@ use crate::verify::VerifyError;
 pub(crate) const PREFIX: &str = ".trimbench-verify-";
 /// The directory in which `trimbench rm` frees a file is called so.
 const TRASH: &str = ".trimbench-trash-";
-const KEPT: &str = "kept";
 
-/// A directory of this test's own. Dropping it removes it, unless it is kept.
+/// A directory of this test's own. Dropping it removes it.
 #[derive(Debug)]
 pub(crate) struct Home {
     parent: OwnedFd,
     held: Option<OwnedDirectory>,
     path: PathBuf,
-    kept: AtomicBool,
 }
 
 impl Home {
@@ -36,67 +32,15 @@ impl Home {
     pub(crate) fn create(parent_path: &Path) -> Result<Home, VerifyError> {
         let parent = open_directory(parent_path)?;
         let held = OwnedDirectory::create(&parent, parent_path, PREFIX)?;
-        Ok(Home::of(parent, parent_path, held))
-    }
-
-    /// Holds the one that an earlier process kept.
-    pub(crate) fn find(parent_path: &Path, name: &str) -> Result<Home, VerifyError> {
-        let parent = open_directory(parent_path)?;
-        let path = parent_path.join(name);
-        let gone = |why: String| VerifyError::Home {
-            path: path.clone(),
-            why,
-        };
-        match OwnedDirectory::find(&parent, name) {
-            Found::Owned(held) => {
-                let mut home = Home::of(parent, parent_path, held);
-                *home.kept.get_mut() = true;
-                Ok(home)
-            }
-            Found::InUse { pid } => Err(gone(match pid {
-                Some(pid) => format!("process {pid} works in it"),
-                None => "another process works in it".to_owned(),
-            })),
-            Found::Left(why) => Err(gone(why)),
-            Found::Gone => Err(gone(
-                "it does not exist: it was removed, or the file system lost it though it was synced"
-                    .to_owned(),
-            )),
-        }
-    }
-
-    fn of(parent: OwnedFd, parent_path: &Path, held: OwnedDirectory) -> Home {
-        Home {
+        Ok(Home {
             parent,
             path: parent_path.join(held.name()),
             held: Some(held),
-            kept: AtomicBool::new(false),
-        }
+        })
     }
 
     pub(crate) fn path(&self) -> &Path {
         &self.path
-    }
-
-    /// Its name in its parent.
-    pub(crate) fn name(&self) -> String {
-        self.held
-            .as_ref()
-            .map_or_else(String::new, |held| held.name().to_owned())
-    }
-
-    /// Leaves the directory when this is dropped, and lets no other test remove it.
-    pub(crate) fn keep(&self) -> Result<(), VerifyError> {
-        let kept = self
-            .open(KEPT, true, false)
-            .and_then(|file| file.sync_all());
-        kept.map_err(|source| VerifyError::Io {
-            path: self.path.clone(),
-            what: "keep",
-            source,
-        })?;
-        self.kept.store(true, Ordering::Relaxed);
-        Ok(())
     }
 
     fn held(&self) -> io::Result<BorrowedFd<'_>> {
@@ -152,7 +96,7 @@ impl Home {
 
 impl Drop for Home {
     fn drop(&mut self) {
-        if let Some(held) = self.held.take().filter(|_| !*self.kept.get_mut()) {
+        if let Some(held) = self.held.take() {
             // The next test finds what stays.
             let _ = empty(held, &self.parent);
         }
@@ -177,10 +121,6 @@ pub(crate) fn sweep(parent_path: &Path) -> Result<Vec<String>, VerifyError> {
         }
         let path = parent_path.join(name);
         match OwnedDirectory::find(&parent, name) {
-            Found::Owned(held) if has(&held, KEPT) => notes.push(format!(
-                "{} belongs to a state file: check it with --state, or remove it with rm -r",
-                shown(&path)
-            )),
             Found::Owned(held) => {
                 if let Err(errno) = empty(held, &parent) {
                     notes.push(format!("{} could not be removed: {errno}", shown(&path)));
@@ -199,10 +139,6 @@ fn open_directory(path: &Path) -> Result<OwnedFd, VerifyError> {
         path: path.to_owned(),
         why: format!("it can't be opened as a directory: {errno}"),
     })
-}
-
-fn has(held: &OwnedDirectory, name: &str) -> bool {
-    rustix::fs::statat(held.directory(), name, AtFlags::SYMLINK_NOFOLLOW).is_ok()
 }
 
 /// Removes the files of a test and the trashes of `trimbench rm`, then the directory. Whatever
@@ -250,7 +186,7 @@ fn is_ours(name: &str) -> bool {
         name.strip_prefix(prefix)
             .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()))
     };
-    name == KEPT || numbered("slot-") || numbered("doomed-")
+    numbered("slot-") || numbered("doomed-")
 }
 
 /// The name of a slot's file.
@@ -283,28 +219,12 @@ mod tests {
     }
 
     #[test]
-    fn a_kept_home_stays_and_is_found_again() {
-        let parent = tempfile::tempdir().unwrap();
-        let home = Home::create(parent.path()).unwrap();
-        home.keep().unwrap();
-        let name = home.name();
-        assert!(Home::find(parent.path(), &name).is_err(), "it is in use");
-        drop(home);
-        let notes = sweep(parent.path()).unwrap();
-        assert!(notes[0].contains("--state"), "{notes:?}");
-        Home::find(parent.path(), &name).unwrap().remove().unwrap();
-        assert!(!parent.path().join(&name).exists());
-        assert!(Home::find(parent.path(), &name).is_err());
-    }
-
-    #[test]
     fn a_killed_tests_home_is_swept() {
         let parent = tempfile::tempdir().unwrap();
-        let home = Home::create(parent.path()).unwrap();
+        let mut home = Home::create(parent.path()).unwrap();
         home.open(&doomed_name(3), true, false).unwrap();
-        // Dropped without removing anything, as the kernel closes what a killed process had open.
-        home.kept.store(true, Ordering::Relaxed);
-        drop(home);
+        // Closed without removing anything, as the kernel closes what a killed process had open.
+        drop(home.held.take());
         assert_eq!(sweep(parent.path()).unwrap(), Vec::<String>::new());
         assert_eq!(std::fs::read_dir(parent.path()).unwrap().count(), 0);
     }

@@ -132,7 +132,7 @@ fn merge(earlier: &mut Finding, later: &Finding) -> bool {
         && earlier.causes().eq(later.causes())
         && earlier.landed.is_some() == later.landed.is_some()
         && (earlier.second_read, earlier.rewritten) == (later.second_read, later.rewritten)
-        && (earlier.synced, &earlier.kernel_error) == (later.synced, &later.kernel_error);
+        && earlier.kernel_error == later.kernel_error;
     if same {
         earlier.pattern.add(&later.pattern);
         earlier.length_bytes += later.length_bytes;

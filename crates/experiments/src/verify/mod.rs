@@ -25,18 +25,15 @@ mod home;
 mod joined;
 pub mod pattern;
 mod place;
-mod recover;
 pub mod report;
 mod run;
 mod shared;
 mod slot;
 mod stage;
-mod state;
-mod trimmed;
 mod worker;
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use linux::owner::OwnerError;
@@ -71,8 +68,6 @@ pub enum VerifyError {
         what: &'static str,
         source: io::Error,
     },
-    #[error("state file {}: {why}", shown(path))]
-    State { path: PathBuf, why: String },
     #[error("{0}")]
     Failed(String),
 }
@@ -82,10 +77,7 @@ impl VerifyError {
     pub fn is_usage(&self) -> bool {
         matches!(
             self,
-            VerifyError::Target(_)
-                | VerifyError::Raw(_)
-                | VerifyError::Place { .. }
-                | VerifyError::State { .. }
+            VerifyError::Target(_) | VerifyError::Raw(_) | VerifyError::Place { .. }
         )
     }
 }
@@ -106,15 +98,6 @@ pub enum Where {
     },
 }
 
-impl Where {
-    /// The directory or device that was named.
-    pub(crate) fn path(&self) -> &Path {
-        match self {
-            Where::Directory(path) | Where::Device { path, .. } => path,
-        }
-    }
-}
-
 /// A test as it was asked for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
@@ -130,12 +113,6 @@ pub struct Plan {
     pub workers: u32,
     /// Trim the file system in a loop (`FITRIM`).
     pub fstrim: bool,
-    /// Unmount and mount the file system before the last reading.
-    pub remount: bool,
-    /// The file that remembers what was forced to the medium, for a later boot.
-    pub state: Option<PathBuf>,
-    /// Check what the state file says, and end.
-    pub check: bool,
     /// A random number that marks this test's data.
     pub volume: u64,
 }

@@ -61,13 +61,6 @@ pub enum Pattern {
     },
     /// Data that are not of this test, or are damaged beyond recognition.
     Unknown,
-    /// It is missing: the file is shorter than what was forced to the medium.
-    Short {
-        /// The file's length, in bytes.
-        file_bytes: u64,
-        /// The length that was forced to the medium.
-        synced_bytes: u64,
-    },
     /// It could not be read: the kernel reported an error.
     Unreadable,
 }
@@ -188,14 +181,6 @@ impl Pattern {
             Pattern::BitFlips { bits: 1 } => "one bit flipped".to_owned(),
             Pattern::BitFlips { bits } => format!("{bits} bits flipped"),
             Pattern::Unknown => "unknown data".to_owned(),
-            Pattern::Short {
-                file_bytes,
-                synced_bytes,
-            } => format!(
-                "missing, as the file is {} bytes long, and {} bytes were synced",
-                record::units::count(*file_bytes),
-                record::units::count(*synced_bytes)
-            ),
             Pattern::Unreadable => "unreadable".to_owned(),
         }
     }

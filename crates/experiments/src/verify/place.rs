@@ -1,6 +1,7 @@
 //! Where a test works: a directory of its own, or a raw device.
 
 use std::fs::File;
+use std::iter;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -15,7 +16,6 @@ use storage::{Description, FileSystem, describe};
 use crate::verify::block::BLOCK;
 use crate::verify::home::{self, Home, slot_name};
 use crate::verify::slot::{Content, Slot};
-use crate::verify::state::State;
 use crate::verify::{Plan, VerifyError, Where};
 
 const MIB: u64 = 1 << 20;
@@ -53,7 +53,6 @@ pub(crate) struct Surveyed {
     pub(crate) device: Option<PathBuf>,
     pub(crate) size_bytes: u64,
     pub(crate) erase_block_bytes: Option<u64>,
-    pub(crate) mount: Option<Mount>,
     pub(crate) notes: Vec<String>,
 }
 
@@ -66,22 +65,15 @@ impl Surveyed {
     }
 }
 
-/// Looks at the place, and makes the test's directory in it, or finds the one of an earlier state.
-pub(crate) fn survey(plan: &Plan, kept: Option<&State>) -> Result<Surveyed, VerifyError> {
-    let mut surveyed = match &plan.place {
-        Where::Directory(path) => {
-            let name = kept.and_then(|state| state.directory.as_deref());
-            directory(plan, path, name)?
-        }
-        Where::Device { path, force } => device(plan, path, *force)?,
-    };
-    if let Some(state) = kept {
-        surveyed.size_bytes = state.size_bytes;
+/// Looks at the place, and makes the test's directory in it.
+pub(crate) fn survey(plan: &Plan) -> Result<Surveyed, VerifyError> {
+    match &plan.place {
+        Where::Directory(path) => directory(plan, path),
+        Where::Device { path, force } => device(plan, path, *force),
     }
-    Ok(surveyed)
 }
 
-fn directory(plan: &Plan, path: &Path, kept: Option<&str>) -> Result<Surveyed, VerifyError> {
+fn directory(plan: &Plan, path: &Path) -> Result<Surveyed, VerifyError> {
     let found = describe(path)?;
     let refused = |why| refused(path, why);
     if found.mount.as_ref().is_some_and(Mount::read_only) {
@@ -107,16 +99,10 @@ fn directory(plan: &Plan, path: &Path, kept: Option<&str>) -> Result<Surveyed, V
         }
         Err(error) => return Err(refused(error.to_string())),
     };
-    let home = match kept {
-        Some(name) => Home::find(path, name)?,
-        None => {
-            notes.append(&mut home::sweep(path)?);
-            let size = size(plan, path)?;
-            let home = Home::create(path)?;
-            return Ok(surveyed(path, found, home, direct, size, notes));
-        }
-    };
-    Ok(surveyed(path, found, home, direct, 0, notes))
+    notes.append(&mut home::sweep(path)?);
+    let size = size(plan, path)?;
+    let home = Home::create(path)?;
+    Ok(surveyed(path, found, home, direct, size, notes))
 }
 
 fn refused(path: &Path, why: String) -> VerifyError {
@@ -179,7 +165,6 @@ fn surveyed(
         device: addresses.device.clone(),
         fs: found.target.fs.clone(),
         erase_block_bytes: erase_block(found.devices.iter().map(|d| d.discard.granularity_bytes)),
-        mount: found.mount,
         path: path.to_owned(),
         place: Place::Directory {
             home,
@@ -219,7 +204,6 @@ fn device(plan: &Plan, path: &Path, force: bool) -> Result<Surveyed, VerifyError
         fs: None,
         device: Some(path.to_owned()),
         size_bytes,
-        mount: None,
         erase_block_bytes: erase_block([limits.granularity_bytes].into_iter()),
         place: Place::Device {
             granularity: match limits.max_bytes {
@@ -275,10 +259,11 @@ impl Place {
 
     /// The parts of the device that a part of a slot lies on, each with its offset in the slot.
     /// Empty where that is not known.
-    pub(crate) fn on_device(&self, slot: &Slot, part: Range<u64>) -> Vec<(u64, Range<u64>)> {
+    pub(crate) fn on_device(&self, slot: &Slot, part: Range<u64>) -> Vec<Range<u64>> {
         match self {
             Place::Device { .. } => {
-                vec![(part.start, slot.base + part.start..slot.base + part.end)]
+                let part = slot.base + part.start..slot.base + part.end;
+                iter::once(part).collect()
             }
             Place::Directory { addresses, .. } => addresses.of_file(&slot.file, part),
         }
@@ -344,7 +329,7 @@ impl Addresses {
         find(&chunks)
     }
 
-    fn of_file(&self, file: &File, part: Range<u64>) -> Vec<(u64, Range<u64>)> {
+    fn of_file(&self, file: &File, part: Range<u64>) -> Vec<Range<u64>> {
         let Ok(extents) = extents_within(file, part.start, part.end) else {
             return Vec::new();
         };
@@ -356,7 +341,7 @@ impl Addresses {
                 let start = extent.start.max(part.start);
                 let length = extent.end().min(part.end).checked_sub(start)?;
                 let at = self.place(extent.physical + (start - extent.start))?;
-                Some((start, at..at + length))
+                Some(at..at + length)
             })
             .collect()
     }

@@ -41,21 +41,6 @@ pub struct Operations {
     pub syncs: u64,
 }
 
-/// The content of trimmed space. None is damage: most drives promise nothing.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Trimmed {
-    /// Bytes of trimmed space that were read.
-    pub read_bytes: u64,
-    /// Those that were zero.
-    pub zero_bytes: u64,
-    /// Those that still had the data from before the trim.
-    pub old_data_bytes: u64,
-    /// Those with anything else. The file system may have written its own blocks there since.
-    pub other_bytes: u64,
-    /// Those that a second read returned differently.
-    pub unstable_bytes: u64,
-}
-
 /// Errors that the kernel reported.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Failure {
@@ -111,14 +96,8 @@ pub struct Report {
     pub seconds: f64,
     /// Whether data were read past the page cache.
     pub direct: bool,
-    /// Whether the file system was unmounted and mounted before the last reading.
-    pub remounted: bool,
-    /// Whether what an earlier process had forced to the medium was checked first.
-    pub resumed: bool,
     /// Counts of operations.
     pub operations: Operations,
-    /// The content of trimmed space; `None` if none was read.
-    pub trimmed: Option<Trimmed>,
     /// Damaged places found; more than are described if there are very many.
     pub finding_count: u64,
     /// The causes of all that were looked into, the most frequent one first.
@@ -151,9 +130,6 @@ impl Report {
             ),
         ));
         lines.push(format!("beside {}", self.deletions()));
-        if let Some(trimmed) = &self.trimmed {
-            lines.push(trimmed_words(trimmed));
-        }
         if !self.failures.is_empty() && self.outcome != Outcome::Errors {
             lines.push(format!("the kernel reported errors: {}", self.errors()));
         }
@@ -274,25 +250,6 @@ impl Report {
     }
 }
 
-fn trimmed_words(trimmed: &Trimmed) -> String {
-    let share =
-        |bytes: u64| record::units::percent(bytes as f64 / trimmed.read_bytes.max(1) as f64);
-    let stable = match trimmed.unstable_bytes {
-        0 => "each read gave the same".to_owned(),
-        bytes => format!(
-            "{} read differently the second time",
-            record::units::bytes(bytes)
-        ),
-    };
-    format!(
-        "trimmed space ({} read): {} zeros, {} still the old data, {} other; {stable}",
-        record::units::bytes(trimmed.read_bytes),
-        share(trimmed.zero_bytes),
-        share(trimmed.old_data_bytes),
-        share(trimmed.other_bytes),
-    )
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use serde_json::Value;
@@ -325,7 +282,6 @@ pub(crate) mod tests {
         Finding {
             path: "/data/slot-000001".into(),
             is_file: true,
-            synced: false,
             landed: None,
             pointed: true,
             file: 1,
@@ -369,18 +325,10 @@ pub(crate) mod tests {
             workers: 4,
             seconds: 2.0,
             direct: true,
-            remounted: false,
-            resumed: false,
             operations: Operations {
                 punches: 1,
                 ..Operations::default()
             },
-            trimmed: Some(Trimmed {
-                read_bytes: 1024,
-                zero_bytes: 512,
-                old_data_bytes: 512,
-                ..Trimmed::default()
-            }),
             finding_count: findings.len() as u64,
             causes: CauseCount::of(&findings),
             findings,
@@ -421,7 +369,6 @@ pub(crate) mod tests {
             "2 bits flipped",
             "and 4 more places (--json FILE describes 1 of 5)",
             "beside 1 punched hole",
-            "50 % still the old data",
             "the kernel reported errors: 3 failed reads (Input/output error)",
             "note: a note",
         ] {

@@ -7,12 +7,12 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
+use crate::verify::Plan;
 use crate::verify::discards::Discards;
 use crate::verify::finding::Finding;
 use crate::verify::pattern::Pattern;
 use crate::verify::place::{Place, Surveyed};
-use crate::verify::report::{Failure, Operations, Outcome, Trimmed};
-use crate::verify::{Plan, VerifyError};
+use crate::verify::report::{Failure, Operations, Outcome};
 
 /// So many findings are looked into; the rest is counted.
 const EXPLAINED: usize = 20_000;
@@ -46,7 +46,6 @@ pub(crate) struct Shared<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) operations: Operations,
-    pub(crate) trimmed: Trimmed,
     pub(crate) findings: Vec<Finding>,
     pub(crate) finding_count: u64,
     failures: BTreeMap<(&'static str, String), u64>,
@@ -82,77 +81,34 @@ impl Counts {
     }
 }
 
-/// All that outlives the closing of the files.
-#[derive(Debug)]
-pub(crate) struct Carried {
-    pub(crate) counts: Counts,
-    pub(crate) discards: Discards,
-    pub(crate) began: Instant,
-}
-
-impl Carried {
-    pub(crate) fn new() -> Carried {
-        Carried {
-            counts: Counts::default(),
-            discards: Discards::default(),
-            began: Instant::now(),
-        }
-    }
-
-    /// Takes the end of a part of the test. An error ends the test, and its result stays.
-    ///
-    /// # Errors
-    /// An error before anything was tested.
-    pub(crate) fn ended<T>(
-        &mut self,
-        part: Result<T, VerifyError>,
-    ) -> Result<Option<T>, VerifyError> {
-        match part {
-            Err(error) if self.counts.operations != Operations::default() => {
-                self.counts.fatal.get_or_insert(error.to_string());
-                Ok(None)
-            }
-            part => part.map(Some),
-        }
-    }
-}
-
 impl<'a> Shared<'a> {
     pub(crate) fn new(
         plan: &'a Plan,
         surveyed: &'a Surveyed,
-        volume: u64,
         stop: &'a AtomicBool,
         remover: Option<Remover<'a>>,
-        carried: Carried,
     ) -> Shared<'a> {
         Shared {
-            volume,
+            volume: plan.volume,
             place: &surveyed.place,
             plan,
             surveyed,
-            began: carried.began,
+            began: Instant::now(),
             churn_ends: OnceLock::new(),
             remover,
             stop,
             pause: AtomicBool::new(false),
-            discards: carried.discards,
+            discards: Discards::default(),
             doomed: AtomicU64::new(0),
-            counts: Mutex::new(carried.counts),
+            counts: Mutex::default(),
             moved: AtomicU64::new(0),
         }
     }
 
-    /// All that is left when the files are closed.
-    pub(crate) fn end(self) -> Carried {
-        Carried {
-            counts: self
-                .counts
-                .into_inner()
-                .unwrap_or_else(PoisonError::into_inner),
-            discards: self.discards,
-            began: self.began,
-        }
+    /// The counts at the end.
+    pub(crate) fn end(self) -> Counts {
+        let counts = self.counts.into_inner();
+        counts.unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn now_s(&self) -> f64 {
@@ -266,16 +222,5 @@ mod tests {
         finding.pattern = Pattern::Zeros;
         counts.findings.push(finding);
         assert_eq!(counts.outcome(false), Outcome::Corrupt);
-    }
-
-    #[test]
-    fn an_error_at_the_end_keeps_the_result() {
-        let failed = || Err::<(), _>(VerifyError::Failed("it is gone".to_owned()));
-        let mut carried = Carried::new();
-        assert!(carried.ended(failed()).is_err());
-        carried.counts.operations.writes = 1;
-        assert_eq!(carried.ended(failed()).unwrap(), None);
-        assert_eq!(carried.counts.fatal.as_deref(), Some("it is gone"));
-        assert_eq!(carried.ended(Ok(())).unwrap(), Some(()));
     }
 }

@@ -4,8 +4,6 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::ops::Range;
 
-use serde::{Deserialize, Serialize};
-
 use crate::verify::block::{BLOCK, Identity};
 use crate::verify::pattern::Expected;
 
@@ -13,17 +11,13 @@ use crate::verify::pattern::Expected;
 const REMEMBERED: usize = 1 << 16;
 
 /// The content that a block ought to have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Content {
     /// Zeros: a hole.
     Zeros,
     /// A write of this generation.
     Data(u32),
-    /// It was discarded on a raw device after a write of this generation; 0 if nothing is known
-    /// about that.
-    Trimmed(u32),
-    /// Nothing is known.
+    /// Nothing is known, or it was discarded on a raw device.
     Unknown,
 }
 
@@ -41,8 +35,7 @@ impl From<Content> for Cell {
         Cell(match content {
             Content::Zeros => 0,
             Content::Data(generation) => generation & HIGHEST | 1 << 30,
-            Content::Trimmed(generation) => generation & HIGHEST | 2 << 30,
-            Content::Unknown => 3 << 30,
+            Content::Unknown => 2 << 30,
         })
     }
 }
@@ -53,7 +46,6 @@ impl From<Cell> for Content {
         match cell.0 >> 30 {
             0 => Content::Zeros,
             1 => Content::Data(generation),
-            2 => Content::Trimmed(generation),
             _ => Content::Unknown,
         }
     }
@@ -70,8 +62,6 @@ pub(crate) struct Slot {
     pub(crate) file: File,
     /// Its length in blocks; of a region always that of the map.
     pub(crate) length: usize,
-    /// Only read: a crash test relies on its state.
-    pub(crate) frozen: bool,
     pub(crate) map: Vec<Cell>,
     next: u32,
     /// When each of the latest generations was written.
@@ -87,23 +77,11 @@ impl Slot {
             base,
             file,
             length,
-            frozen: false,
             map,
             next: 1,
             writes: VecDeque::new(),
             first: 1,
         }
-    }
-
-    /// The generation of the next write.
-    pub(crate) fn next(&self) -> u32 {
-        self.next
-    }
-
-    /// Goes on with this generation, and knows nothing of earlier writes.
-    pub(crate) fn go_on(&mut self, next: u32) {
-        (self.next, self.first) = (next, next);
-        self.writes.clear();
     }
 
     /// The generation for a write that begins now.
@@ -129,7 +107,7 @@ impl Slot {
         self.writes.get(index as usize).copied()
     }
 
-    /// Whether a block was read rightly since it was written, by this process.
+    /// Whether a block was read rightly since it was written.
     pub(crate) fn was_right(&self, block: usize) -> bool {
         self.map[block].0 & RIGHT != 0
     }
@@ -145,18 +123,6 @@ impl Slot {
 
     pub(crate) fn set(&mut self, blocks: Range<usize>, content: Content) {
         self.map[blocks].fill(content.into());
-    }
-
-    /// Notes a discard of blocks of a region.
-    pub(crate) fn trimmed(&mut self, blocks: Range<usize>) {
-        for cell in &mut self.map[blocks] {
-            *cell = match Content::from(*cell) {
-                Content::Data(generation) => Content::Trimmed(generation),
-                Content::Zeros => Content::Trimmed(0),
-                known => known,
-            }
-            .into();
-        }
     }
 
     /// Bytes of the file or region at which a block begins.
@@ -179,9 +145,6 @@ impl Slot {
         match self.content(block) {
             Content::Data(generation) => Expected::Data(self.identity(volume, block, generation)),
             Content::Zeros => Expected::Zeros(self.identity(volume, block, 0)),
-            Content::Trimmed(generation) => {
-                Expected::Anything(self.identity(volume, block, generation))
-            }
             Content::Unknown => Expected::Anything(self.identity(volume, block, 0)),
         }
     }
@@ -207,8 +170,6 @@ mod tests {
             slot.begin_write(3.0);
         }
         assert_eq!(slot.written_s(2), None);
-        slot.go_on(7);
-        assert_eq!((slot.next(), slot.written_s(6)), (7, None));
     }
 
     #[test]
@@ -222,26 +183,13 @@ mod tests {
         assert!(!slot.was_right(1), "it was written anew");
     }
 
-    #[test]
-    fn a_discard_remembers_what_was_there() {
-        let mut slot = slot();
-        slot.set(0..2, Content::Data(5));
-        slot.set(2..3, Content::Zeros);
-        slot.trimmed(0..16);
-        assert_eq!(slot.content(1), Content::Trimmed(5));
-        assert_eq!(slot.content(2), Content::Trimmed(0));
-        assert_eq!(slot.content(3), Content::Unknown);
-        assert!(matches!(slot.expected(1, 1), Expected::Anything(place) if place.generation == 5));
-    }
-
     proptest! {
         #[test]
-        fn a_cell_holds_any_content(kind in 0..4, generation in 0..=HIGHEST) {
+        fn a_cell_holds_any_content(kind in 0..3, generation in 0..=HIGHEST) {
             let content = match kind {
                 0 => Content::Zeros,
                 1 => Content::Data(generation),
-                2 => Content::Trimmed(generation),
-                _ => Content::Unknown,
+                    _ => Content::Unknown,
             };
             prop_assert_eq!(Content::from(Cell::from(content)), content);
         }

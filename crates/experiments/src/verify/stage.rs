@@ -98,11 +98,7 @@ impl Drop for Ends<'_> {
     }
 }
 
-pub(crate) fn progress(
-    shared: &Shared<'_>,
-    doing: &'static str,
-    left: Option<Duration>,
-) -> Progress {
+fn progress(shared: &Shared<'_>, doing: &'static str, left: Option<Duration>) -> Progress {
     let (operations, findings) = shared.count(|c| (c.operations, c.finding_count));
     Progress {
         doing,
@@ -152,7 +148,6 @@ pub(crate) fn trim_once(shared: &Shared<'_>) -> bool {
                 range: 0..u64::MAX,
                 began_s,
                 how: How::Fstrim,
-                held: None,
             });
             shared.succeeded(|operations| operations.fstrims += 1);
             true

@@ -50,11 +50,7 @@ impl<'a, 'b> Worker<'a, 'b> {
     pub(crate) fn churn(&mut self) {
         while !self.shared.is_over() {
             let slot = self.rng.usize(..self.slots.len());
-            if self.slots[slot].frozen {
-                self.read(slot);
-            } else {
-                self.operate(slot);
-            }
+            self.operate(slot);
         }
     }
 
@@ -228,11 +224,10 @@ impl<'a, 'b> Worker<'a, 'b> {
             range: start..end,
             began_s: self.shared.now_s(),
             how: How::Blkdiscard,
-            held: Some((of.number, Slot::offset(blocks.start))),
         });
         match linux::block::discard(&of.file, &(start..end)) {
             Ok(()) => {
-                of.trimmed(blocks.clone());
+                of.set(blocks.clone(), Content::Unknown);
                 self.shared.succeeded(|operations| {
                     operations.discards += 1;
                     operations.discarded_bytes += end - start;
@@ -382,11 +377,10 @@ impl<'a, 'b> Worker<'a, 'b> {
         let began_s = self.shared.now_s();
         let places = self.shared.place.on_device(of, part).into_iter();
         places
-            .map(|(offset, range)| Freed {
+            .map(|range| Freed {
                 range,
                 began_s,
                 how,
-                held: Some((of.number, offset)),
             })
             .collect()
     }
@@ -413,9 +407,6 @@ mod tests {
     use crate::verify::cause::Cause;
     use crate::verify::home::Home;
     use crate::verify::place::{Addresses, Surveyed};
-    use crate::verify::recover::recover;
-    use crate::verify::shared::Carried;
-    use crate::verify::state::SlotState;
     use crate::verify::{Plan, Where};
 
     const VOLUME: u64 = 7;
@@ -432,7 +423,6 @@ mod tests {
             device: None,
             size_bytes: 0,
             erase_block_bytes: None,
-            mount: None,
             notes: Vec::new(),
         }
     }
@@ -445,9 +435,6 @@ mod tests {
             rate: None,
             workers: 1,
             fstrim: false,
-            remount: false,
-            state: None,
-            check: false,
             volume: VOLUME,
         }
     }
@@ -464,7 +451,7 @@ mod tests {
             (Content::Unknown, 18..50),
         ] {
             let stop = AtomicBool::new(false);
-            let shared = Shared::new(&plan, &surveyed, VOLUME, &stop, None, Carried::new());
+            let shared = Shared::new(&plan, &surveyed, &stop, None);
             let mut slots = [surveyed.place.slot(1, 64).unwrap()];
             let mut worker = Worker::new(&shared, &mut slots, 1);
             worker.write(0, 0..16);
@@ -491,40 +478,6 @@ mod tests {
             assert_eq!(found, [landed], "{rest:?} {overwritten:?}");
             std::fs::remove_file(home_of(&surveyed).path().join(slot_name(1))).unwrap();
         }
-    }
-
-    #[test]
-    fn a_file_shorter_than_what_was_synced_is_reported_with_both_lengths() {
-        let directory = tempfile::tempdir().unwrap();
-        let (surveyed, plan) = (surveyed(directory.path()), plan(directory.path()));
-        let stop = AtomicBool::new(false);
-        let shared = Shared::new(&plan, &surveyed, VOLUME, &stop, None, Carried::new());
-        let mut slots = [surveyed.place.slot(1, 64).unwrap()];
-        Worker::new(&shared, &mut slots, 1).write(0, 0..16);
-        let mut slot = slots.into_iter().next().unwrap();
-        slot.frozen = true;
-        let state = SlotState::of(&slot);
-        slot.file.write_all_at(&[0; BLOCK], 0).unwrap();
-        slot.file.set_len(5000).unwrap();
-        recover(&shared, &mut slot, &state);
-        let findings = shared.count(|counts| counts.findings.clone());
-        let [short, zeros] = &findings[..] else {
-            panic!("{findings:?}")
-        };
-        assert_eq!((short.offset_bytes, short.length_bytes), (5000, 60536));
-        let summary = short.clone().summed_up().summary;
-        let lengths = "missing, as the file is 5,000 bytes long, and 65,536 bytes were synced";
-        assert!(summary.contains(lengths), "{summary}");
-        assert_eq!(zeros.cause, Cause::LostWrite);
-        assert!(
-            !zeros.other_causes.is_empty(),
-            "nothing is known of earlier discards"
-        );
-        let summary = zeros.clone().summed_up().summary;
-        assert!(
-            summary.contains("all zeros where synced data should be"),
-            "{summary}"
-        );
     }
 
     fn home_of(surveyed: &Surveyed) -> &Home {

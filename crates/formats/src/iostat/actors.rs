@@ -52,20 +52,17 @@ impl Look<'_> {
         self.log.sum(self.rows, column, of)
     }
 
-    /// A device's rows with work in them: their figures and how many reports each stands
-    /// for. `None` if that is nobody's foreground.
-    fn work(&self, column: usize, kind: usize) -> Option<Vec<(Sample, f64)>> {
+    /// The figures of a device's rows with work in them. `None` if that is nobody's foreground.
+    fn work(&self, column: usize, kind: usize) -> Option<Vec<Sample>> {
         let figures = |row: usize| self.log.columns[column].at(row);
         let works = |row: &usize| f64::from(figures(*row).count[kind]) * self.interval_s >= WORK;
         let at_work: Vec<usize> = self.rows.iter().copied().filter(works).collect();
-        let first = self.log.rows[*at_work.first()?].begin;
-        let last = self.log.rows[*at_work.last()?].end;
-        let all: Vec<(Sample, f64)> = (at_work.iter())
-            .map(|&row| (figures(row), self.log.rows[row].weight()))
-            .collect();
-        let working: f64 = all.iter().map(|work| work.1).sum();
+        let first = self.log.rows[*at_work.first()?].number;
+        let last = self.log.rows[*at_work.last()?].number;
+        let working = at_work.len() as f64;
         let long = working >= LEAST && working * self.interval_s >= LEAST;
-        (long && working >= MOSTLY * (last - first) as f64).then_some(all)
+        let mostly = working >= MOSTLY * (last + 1 - first) as f64;
+        (long && mostly).then(|| at_work.into_iter().map(figures).collect())
     }
 }
 
@@ -142,14 +139,13 @@ fn leave_aside(found: &mut Vec<Actor>, look: &Look<'_>) {
 }
 
 /// An actor as far as a device's figures at work tell what it is.
-fn info(device: &str, kind: usize, op: &str, at_work: &[(Sample, f64)]) -> ActorInfo {
+fn info(device: &str, kind: usize, op: &str, at_work: &[Sample]) -> ActorInfo {
     let name = match kind {
         0 => device.to_owned(),
         _ => format!("{device}-{op}"),
     };
     let sum = |of: fn(&Sample, usize) -> f32| -> f64 {
-        let all = at_work.iter();
-        all.map(|(s, weight)| weight * f64::from(of(s, kind))).sum()
+        at_work.iter().map(|s| f64::from(of(s, kind))).sum()
     };
     let operations = sum(|s, kind| s.count[kind]);
     let bytes = sum(|s, kind| s.bytes[kind]);
@@ -169,17 +165,12 @@ fn info(device: &str, kind: usize, op: &str, at_work: &[(Sample, f64)]) -> Actor
 
 /// Little's law: operations in flight are rate times wait. With discards or other
 /// operations in the queue, the queue's length says more than is this actor's.
-fn depth(kind: usize, at_work: &[(Sample, f64)]) -> f64 {
+fn depth(kind: usize, at_work: &[Sample]) -> f64 {
     let in_flight = |s: &Sample| f64::from(s.count[kind]) * f64::from(s.wait_ms[kind]) / 1e3;
-    let mut depths: Vec<(f64, f64)> = at_work.iter().map(|(s, w)| (in_flight(s), *w)).collect();
-    depths.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let all: f64 = depths.iter().map(|depth| depth.1).sum();
-    let mut seen = 0.0;
-    let found = depths.iter().find(|(_, weight)| {
-        seen += weight;
-        seen > MOSTLY_IN_FLIGHT * all
-    });
-    found.or(depths.last()).map_or(1.0, |depth| depth.0)
+    let mut depths: Vec<f64> = at_work.iter().map(in_flight).collect();
+    depths.sort_by(f64::total_cmp);
+    let found = depths.get((MOSTLY_IN_FLIGHT * depths.len() as f64) as usize);
+    found.or(depths.last()).copied().unwrap_or(1.0)
 }
 
 #[cfg(test)]
@@ -201,7 +192,7 @@ mod tests {
             }
             text.push('\n');
         }
-        let log = Log::read(text.as_bytes(), &Options::default()).unwrap();
+        let log = Log::read(text.as_bytes()).unwrap();
         let record = record(&log, None, &Options::default()).unwrap();
         assert_eq!(record.head.actors.len(), 256);
         assert!(record.head.actors.iter().all(|actor| actor.name != "d0"));

@@ -3,8 +3,7 @@
 use std::collections::HashMap;
 
 use super::columns::Row;
-use super::fold::Folding;
-use super::log::{Banner, Column, Log, Sample, Span};
+use super::log::{Banner, Column, Log, Report, Sample};
 use super::stamp::Stamp;
 
 /// Most devices that are distinguished; the names in a damaged log may be anything.
@@ -14,7 +13,6 @@ pub(super) const MOST_COLUMNS: usize = 4096;
 #[derive(Debug, Default)]
 pub(super) struct Builder {
     pub(super) log: Log,
-    folding: Folding,
     places: HashMap<Vec<u8>, usize>,
     /// The report that is being read: a row for each of its devices, in order, and the line of
     /// the header that it was last below.
@@ -40,13 +38,6 @@ pub(super) struct Builder {
 }
 
 impl Builder {
-    pub(super) fn new(folding: Folding) -> Builder {
-        Builder {
-            folding,
-            ..Builder::default()
-        }
-    }
-
     /// A run of iostat begins.
     pub(super) fn banner(&mut self, banner: Banner) {
         self.run();
@@ -183,15 +174,11 @@ impl Builder {
             for (place, figures, _) in &self.current {
                 self.log.columns[*place].set(row, Sample::of(figures));
             }
-            self.log.rows.push(Span {
-                begin: report,
-                end: report + 1,
-                reports: 1,
-                printed_s: printed_s.map(|at_s| (at_s, at_s)),
+            self.log.rows.push(Report {
+                number: report,
+                printed_s,
                 first,
-                looked_at: false,
             });
-            self.folding.when_full(&mut self.log);
         }
         self.current.clear();
     }

@@ -26,29 +26,21 @@ pub(super) fn steps(log: &Log, interval_s: f64, kept: &[usize]) -> Vec<Step> {
     let mut end_s = 0.0;
     let mut before: Option<usize> = None;
     for &row in kept {
-        let span = &log.rows[row];
-        let printed_s = span.printed_s.filter(|_| log.timed);
+        let report = &log.rows[row];
+        let printed_s = report.printed_s.filter(|_| log.timed);
         let last = before.map(|b| log.rows[b]);
-        let passed = last.map_or(span.end - span.begin, |b| span.end - b.end);
-        let since = last.and_then(|b| Some(printed_s?.1 - b.printed_s?.1));
+        let passed = last.map_or(1, |b| report.number - b.number);
+        let since = last.and_then(|b| Some(printed_s? - b.printed_s?));
         let passed_s = late(passed, since, interval_s);
         // A late report is of all the time since the one before; one after
         // others that were left out, or of another run, isn't.
-        let alone = last.is_none_or(|b| b.end != span.begin) || span.first;
-        let (seconds, covers_s) = match span.reports {
-            1 if alone => (interval_s, interval_s),
-            1 => (passed_s, passed_s),
-            reports => {
-                let within = printed_s.map(|(first_s, last_s)| last_s - first_s + interval_s);
-                let covers_s = late(span.end - span.begin, within, interval_s);
-                (f64::from(reports) * interval_s, covers_s)
-            }
-        };
+        let alone = last.is_none_or(|b| b.number + 1 != report.number) || report.first;
+        let seconds = if alone { interval_s } else { passed_s };
         let begin_s = end_s;
-        end_s += if last.is_some() { passed_s } else { covers_s };
+        end_s += if last.is_some() { passed_s } else { seconds };
         steps.push(Step {
             row,
-            at_s: (end_s - covers_s).max(begin_s),
+            at_s: (end_s - seconds).max(begin_s),
             seconds,
         });
         before = Some(row);
@@ -100,13 +92,10 @@ pub(super) fn kept(
     warnings: &mut Vec<String>,
 ) -> Vec<usize> {
     let average = |row: &usize| {
-        let span = &log.rows[*row];
-        let may_go = span.first && !span.looked_at;
-        may_go && boot::is_left_out(log, *row, interval_s, options.first)
+        log.rows[*row].first && boot::is_left_out(log, *row, interval_s, options.first)
     };
     let kept: Vec<usize> = (0..log.rows.len()).filter(|row| !average(row)).collect();
-    let averages = log.averages > 0 || kept.len() < log.rows.len();
-    if averages && options.first == First::Tell {
+    if kept.len() < log.rows.len() && options.first == First::Tell {
         let text =
             "The first report tells averages since the machine started (no -y) and was left out.";
         warnings.push(text.to_owned());
@@ -118,72 +107,36 @@ pub(super) fn kept(
              slowdown or not at all, and rates are means over them. Record with intervals of a second."
         ));
     }
-    warnings.extend(folded(log, interval_s));
     kept
-}
-
-/// A warning about the rows that were folded because the log is too long.
-fn folded(log: &Log, interval_s: f64) -> Option<String> {
-    let folded = log.rows.iter().filter(|row| row.reports > 1);
-    let reports: u64 = folded.clone().map(|row| u64::from(row.reports)).sum();
-    let longest = folded.map(|row| row.reports).max()?;
-    Some(format!(
-        "The log is long, so {reports} of its {} reports were folded into intervals of up to {}, those \
-         far from discards first; shorter dips are not reported there. Figures of the time around \
-         discards are as iostat printed them unless the discards themselves went on for long.",
-        log.reports,
-        record::units::seconds(f64::from(longest) * interval_s)
-    ))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::iostat::log::Span;
-
-    fn span(begin: usize, end: usize, printed_s: Option<(f64, f64)>) -> Span {
-        Span {
-            begin,
-            end,
-            reports: (end - begin) as u32,
-            printed_s,
-            first: begin == 0,
-            looked_at: true,
-        }
-    }
-
-    fn laid(rows: Vec<Span>) -> Vec<(f64, f64)> {
-        let log = Log {
-            timed: rows[0].printed_s.is_some(),
-            reports: rows.last().unwrap().end,
-            rows,
-            ..Log::default()
-        };
-        let all: Vec<usize> = (0..log.rows.len()).collect();
-        let steps = steps(&log, 1.0, &all);
-        steps.iter().map(|s| (s.at_s, s.seconds)).collect()
-    }
-
-    #[test]
-    fn folded_rows_are_as_long_as_their_reports() {
-        let rows = vec![span(0, 1, None), span(1, 9, None), span(9, 10, None)];
-        assert_eq!(laid(rows), [(0.0, 1.0), (1.0, 8.0), (9.0, 1.0)]);
-        let rows = vec![span(0, 8, None), span(8, 9, None)];
-        assert_eq!(laid(rows), [(0.0, 8.0), (8.0, 1.0)]);
-    }
+    use crate::iostat::log::Report;
 
     #[test]
     fn pauses_are_told_by_times() {
-        let at = |a: f64, b: f64| Some((a, b));
-        let rows = vec![
-            span(0, 1, at(100.0, 100.0)),
-            // Late: of all the time since.
-            span(1, 2, at(110.0, 110.0)),
-            span(2, 4, at(111.0, 112.0)),
-            // Left out what came before it.
-            span(6, 7, at(115.0, 115.0)),
-        ];
-        let laid = laid(rows);
-        assert_eq!(laid, [(0.0, 1.0), (1.0, 10.0), (11.0, 2.0), (15.0, 1.0)]);
+        let report = |number: usize, printed_s: f64| Report {
+            number,
+            printed_s: Some(printed_s),
+            first: number == 0,
+        };
+        let log = Log {
+            timed: true,
+            reports: 7,
+            rows: vec![
+                report(0, 100.0),
+                // Late: of all the time since.
+                report(1, 110.0),
+                report(2, 111.0),
+                // Left out what came before it.
+                report(6, 115.0),
+            ],
+            ..Log::default()
+        };
+        let steps = steps(&log, 1.0, &[0, 1, 2, 3]);
+        let laid: Vec<_> = steps.iter().map(|s| (s.at_s, s.seconds)).collect();
+        assert_eq!(laid, [(0.0, 1.0), (1.0, 10.0), (11.0, 1.0), (15.0, 1.0)]);
     }
 }

@@ -383,7 +383,7 @@ fn value(token: &[u8], unit: f64) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use crate::iostat::{Log, Options};
+    use crate::iostat::Log;
 
     const TEXT: &str = r#"{"sysstat": {
 	"hosts": [
@@ -415,7 +415,7 @@ mod tests {
 "#;
 
     fn read(text: &str) -> Log {
-        Log::read(text.as_bytes(), &Options::default()).unwrap()
+        Log::read(text.as_bytes()).unwrap()
     }
 
     /// The text with its values laid out differently.
@@ -495,7 +495,7 @@ mod tests {
         assert_eq!(sda(1).wait_ms, [0.0; 3]);
         assert_eq!(sda(2).count, [0.0, 2.0, 0.0]);
         assert!(log.discards && log.together);
-        assert_eq!(log.rows[0].printed_s.unwrap().0, 1_718_773_350.0);
+        assert_eq!(log.rows[0].printed_s.unwrap(), 1_718_773_350.0);
         assert_eq!(log.dated, Some(true));
     }
 

@@ -30,30 +30,6 @@ impl Sample {
         }
     }
 
-    /// The figures that iostat would have printed of several reports in one, each with its number
-    /// of intervals. Rates are means over the time, waits are means over the operations.
-    pub(super) fn mean(parts: impl Iterator<Item = (Sample, f64)>) -> Sample {
-        let (mut weights, mut queue) = (0.0, 0.0);
-        let (mut count, mut bytes, mut waits) = ([0.0; 3], [0.0; 3], [0.0; 3]);
-        for (sample, weight) in parts {
-            weights += weight;
-            queue += weight * f64::from(sample.queue);
-            for kind in 0..3 {
-                let operations = weight * f64::from(sample.count[kind]);
-                count[kind] += operations;
-                waits[kind] += operations * f64::from(sample.wait_ms[kind]);
-                bytes[kind] += weight * f64::from(sample.bytes[kind]);
-            }
-        }
-        let mean = |sum: f64, of: f64| if of > 0.0 { (sum / of) as f32 } else { 0.0 };
-        Sample {
-            count: count.map(|sum| mean(sum, weights)),
-            bytes: bytes.map(|sum| mean(sum, weights)),
-            wait_ms: std::array::from_fn(|kind| mean(waits[kind], count[kind])),
-            queue: mean(queue, weights),
-        }
-    }
-
     fn is_idle(&self) -> bool {
         self.count == [0.0; 3] && self.queue == 0.0
     }
@@ -108,47 +84,17 @@ impl Column {
         self.samples.resize(row - self.since, Sample::default());
         self.samples.push(sample);
     }
-
-    /// Makes one row of each of these ranges of rows.
-    pub(super) fn fold(&mut self, groups: &[std::ops::Range<usize>], rows: &[Span]) {
-        let mut folded = Column::new(std::mem::take(&mut self.name), self.group);
-        if self.is_kept() {
-            for (new, group) in groups.iter().enumerate() {
-                let parts = group.clone().map(|row| (self.at(row), rows[row].weight()));
-                let sample = match group.len() {
-                    1 => self.at(group.start),
-                    _ => Sample::mean(parts),
-                };
-                folded.set(new, sample);
-            }
-        }
-        *self = folded;
-    }
 }
 
-/// The reports in a row: one, or several that were folded.
+/// A report that is a row of the log.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Span {
-    /// The first report.
-    pub(crate) begin: usize,
-    /// The report after the last.
-    pub(crate) end: usize,
-    /// How many were folded; fewer than lie in between where some were left out.
-    pub(crate) reports: u32,
-    /// When the first and the last were printed, in seconds as [`Log::timed`] says.
-    pub(crate) printed_s: Option<(f64, f64)>,
+pub(crate) struct Report {
+    /// Its number, from 0.
+    pub(crate) number: usize,
+    /// When it was printed, in seconds as [`Log::timed`] says.
+    pub(crate) printed_s: Option<f64>,
     /// Whether a run of iostat begins with it.
     pub(crate) first: bool,
-    /// Whether it is of an interval, and not of the time since the machine
-    /// started, was looked at.
-    pub(crate) looked_at: bool,
-}
-
-impl Span {
-    /// How many reports it stands for.
-    pub(crate) fn weight(&self) -> f64 {
-        f64::from(self.reports)
-    }
 }
 
 /// How far apart reports were printed: steps in whole seconds, and how often.
@@ -188,24 +134,19 @@ pub(crate) struct Banner {
 }
 
 /// An iostat log, as read; `Log::read` (in `text`) makes one.
-///
-/// Of a long one neighbouring reports are folded where nothing was discarded (see
-/// `fold`), so that its memory doesn't grow with its length.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Log {
     pub(crate) banner: Banner,
     /// Number of reports, with those that were left out.
     pub(crate) reports: usize,
-    /// The reports in each row.
-    pub(crate) rows: Vec<Span>,
+    /// The report of each row.
+    pub(crate) rows: Vec<Report>,
     pub(crate) columns: Vec<Column>,
     /// Whether all reports have a time: seconds since 1970 if the first had a date.
     pub(crate) timed: bool,
     pub(crate) steps: Steps,
     /// Whether times are since 1970, and if so whether the log has their zone.
     pub(crate) dated: Option<bool>,
-    /// First reports with averages since the machine started, which were left out while reading.
-    pub(crate) averages: u64,
     /// Damaged rows; their reports were left out.
     pub(crate) damaged_lines: Left,
     /// Lines that are none of iostat's.
@@ -234,8 +175,7 @@ impl Log {
     /// The sum over these rows of a device's rate; times an interval's length, what it did in them.
     pub(crate) fn sum(&self, rows: &[usize], column: usize, of: impl Fn(&Sample) -> f32) -> f64 {
         let column = &self.columns[column];
-        let all =
-            (rows.iter()).map(|&row| self.rows[row].weight() * f64::from(of(&column.at(row))));
+        let all = rows.iter().map(|&row| f64::from(of(&column.at(row))));
         all.sum()
     }
 
@@ -257,17 +197,6 @@ mod tests {
             wait_ms: [wait_ms; 3],
             queue: count * wait_ms / 1e3,
         }
-    }
-
-    #[test]
-    fn a_mean_is_what_a_longer_interval_would_have_told() {
-        let mean = Sample::mean([(sample(100.0, 1.0), 3.0), (sample(500.0, 9.0), 1.0)].into_iter());
-        assert_eq!(mean.count, [200.0; 3]);
-        assert_eq!(mean.bytes, [200.0 * 4096.0; 3]);
-        // 300 operations of 1 ms and 500 of 9 ms.
-        assert_eq!(mean.wait_ms, [6.0; 3]);
-        assert!((mean.queue - 1.2).abs() < 1e-6);
-        assert_eq!(Sample::mean([].into_iter()), Sample::default());
     }
 
     #[test]

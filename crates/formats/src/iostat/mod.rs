@@ -4,7 +4,7 @@
 //! use formats::iostat::{Log, Options, record};
 //!
 //! let text = "Device r/s rkB/s d/s dkB/s aqu-sz\nsda 2500.00 10000.00 0.00 0.00 7.9\n\n".repeat(8);
-//! let log = Log::read(text.as_bytes(), &Options::default())?;
+//! let log = Log::read(text.as_bytes())?;
 //! let record = record(&log, None, &Options::default())?;
 //! assert_eq!(record.head.actors[0].name, "sda");
 //! let verdict = judge::judge(&record, &judge::JudgeOptions::default());
@@ -17,7 +17,6 @@ mod boot;
 mod builder;
 mod columns;
 mod devices;
-mod fold;
 mod grid;
 mod json;
 mod log;

@@ -158,7 +158,7 @@ fn started(
     warnings: &mut Vec<String>,
 ) -> f64 {
     let first = steps.first().and_then(|step| log.rows[step.row].printed_s);
-    if let (Some(zoned), Some((printed_s, _))) = (log.dated, first) {
+    if let (Some(zoned), Some(printed_s)) = (log.dated, first) {
         if !zoned {
             warnings.push("iostat's times don't tell their zone; UTC was taken.".to_owned());
         }

@@ -2,10 +2,8 @@
 
 use std::io::{self, BufRead};
 
-use super::Options;
 use super::builder::Builder;
 use super::columns::{Columns, Read, Row, indent_of};
-use super::fold::Folding;
 use super::json;
 use super::log::{Banner, Log};
 use super::stamp::{Stamp, date};
@@ -16,24 +14,16 @@ impl Log {
     /// Reads the output of `iostat -x`, as text or JSON. Lines that aren't
     /// iostat's are counted and left out; so is a last report that was cut off.
     ///
-    /// Memory doesn't grow with the text: of one with more than some thousand reports,
-    /// neighbours far from discards are folded into one. `options` tell where a
-    /// deletion is that has no discards.
-    ///
     /// # Errors
     /// If the text can't be read, or has no report of `iostat -x` in it.
-    pub fn read(from: impl BufRead, options: &Options) -> Result<Log, Unfit> {
-        Log::read_folding(from, Folding::of(options))
-    }
-
-    pub(super) fn read_folding(from: impl BufRead, how: Folding) -> Result<Log, Unfit> {
-        let read = Log::scan(from, how);
+    pub fn read(from: impl BufRead) -> Result<Log, Unfit> {
+        let read = Log::scan(from);
         read.map_err(|e| Unfit::Broken(format!("can't read the iostat log: {e}")))?
     }
 
-    fn scan(from: impl BufRead, how: Folding) -> io::Result<Result<Log, Unfit>> {
+    fn scan(from: impl BufRead) -> io::Result<Result<Log, Unfit>> {
         let mut lines = Lines::new(from);
-        let mut builder = Builder::new(how);
+        let mut builder = Builder::default();
         let mut state = State::default();
         let mut ended = true;
         loop {
@@ -201,7 +191,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Log {
-        Log::read(text.as_bytes(), &Options::default()).unwrap()
+        Log::read(text.as_bytes()).unwrap()
     }
 
     const HEADER: &str = "Device            r/s     rkB/s     d/s     dkB/s d_await\n";
@@ -289,7 +279,7 @@ mod tests {
 
     fn times(log: &Log) -> Vec<f64> {
         let rows = log.rows.iter();
-        rows.map(|row| row.printed_s.unwrap().1).collect()
+        rows.map(|row| row.printed_s.unwrap()).collect()
     }
 
     #[test]
@@ -322,7 +312,7 @@ mod tests {
     #[test]
     fn what_is_no_such_log_is_said() {
         let error = |text: &str| {
-            let read = Log::read(text.as_bytes(), &Options::default());
+            let read = Log::read(text.as_bytes());
             read.unwrap_err().to_string()
         };
         assert!(error("hello\nworld\n").contains("2 lines"));

@@ -113,9 +113,7 @@ impl<'a> Sums<'a> {
 
     /// The sum of a figure over all reports.
     fn over_all(&self, of: impl Fn(usize) -> f64) -> f64 {
-        let rows = self.look.rows.iter();
-        rows.map(|&row| self.look.log.rows[row].weight() * of(row))
-            .sum()
+        self.look.rows.iter().map(|&row| of(row)).sum()
     }
 
     /// Devices that did exactly the same in every row, the upper first: a drive
@@ -366,10 +364,8 @@ impl Made {
     /// the same. Parity is written as often as a second copy, but to another member each time.
     fn are_mirrors(&self, copies: usize, look: &Look<'_>) -> bool {
         let written = |i: usize, row: usize| f64::from(look.log.columns[i].at(row).bytes[1]);
-        let over_all = |of: &dyn Fn(usize) -> f64| -> f64 {
-            let rows = look.rows.iter();
-            rows.map(|&row| look.log.rows[row].weight() * of(row)).sum()
-        };
+        let over_all =
+            |of: &dyn Fn(usize) -> f64| -> f64 { look.rows.iter().map(|&row| of(row)).sum() };
         let alike = |one: usize, other: usize| {
             let apart = over_all(&|row| (written(one, row) - written(other, row)).abs());
             apart <= ALIKE * over_all(&|row| written(one, row))

@@ -56,7 +56,6 @@ use record::{DiscardSetting, Event, EventKind, Part, RunRecord, Slower};
 use reference::Reference;
 pub use stats::drift;
 use window::Window;
-pub use writes::lumpiness;
 
 /// The options of judging that the user may set.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -21,7 +21,7 @@ const LEAST: usize = 5;
 /// Returns how lumpy a series is: its coefficient of variation, which is the standard deviation
 /// divided by the mean. 0 is even; 3 is all in every tenth interval. `None` of fewer than five
 /// values, and where their mean is 0.
-pub fn lumpiness(values: &[f64]) -> Option<f64> {
+pub(super) fn lumpiness(values: &[f64]) -> Option<f64> {
     let mean = mean(values).filter(|&mean| mean > 0.0 && values.len() >= LEAST)?;
     let squares = values.iter().map(|value| (value - mean).powi(2));
     Some((squares.sum::<f64>() / values.len() as f64).sqrt() / mean)

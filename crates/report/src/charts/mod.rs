@@ -3,13 +3,11 @@
 
 mod cost;
 mod curves;
-mod heat;
 mod spans;
 mod time;
 mod waits;
 
 pub(crate) use cost::{Cost, cost};
 pub(crate) use curves::{Curve, Curves, curves, points, response, shares};
-pub(crate) use heat::{Heat, heat};
 pub(crate) use spans::{Kind, Lane, Moment, Spans, spans};
 pub(crate) use time::{Chart, Line, Unit, far_below_the_most, over_time};

@@ -12,16 +12,10 @@ pub(crate) mod tables;
 use judge::Verdict;
 use record::RunRecord;
 
-use crate::seconds::Seconds;
-
-/// The report of one run. `seconds` may be empty: then there is no heat map.
+/// The report of one run.
 ///
 /// # Errors
 /// If the scenario in the record's head can't be written as JSON.
-pub fn report(
-    record: &RunRecord,
-    verdict: &Verdict,
-    seconds: &Seconds,
-) -> serde_json::Result<String> {
-    page::page(record, verdict, seconds)
+pub fn report(record: &RunRecord, verdict: &Verdict) -> serde_json::Result<String> {
+    page::page(record, verdict)
 }

@@ -4,18 +4,13 @@ use judge::Verdict;
 use record::RunRecord;
 
 use super::{escape, set_up, shell, tables};
-use record::units::{MIB, bytes, count, latency_us, seconds};
+use record::units::{MIB, bytes, count, latency_us};
 
-use crate::charts::{self, Chart, Heat, Spans};
-use crate::seconds::Seconds;
+use crate::charts::{self, Chart, Spans};
 use crate::svg::{self, Medium};
 use crate::words;
 
-pub(super) fn page(
-    record: &RunRecord,
-    verdict: &Verdict,
-    seconds: &Seconds,
-) -> serde_json::Result<String> {
+pub(super) fn page(record: &RunRecord, verdict: &Verdict) -> serde_json::Result<String> {
     let (tone, heading) = words::finding(verdict.verdict);
     let title = match record.head.target.path.as_str() {
         "" => heading.to_owned(),
@@ -31,7 +26,6 @@ pub(super) fn page(
     html += &tables::waits(verdict);
     let spans = charts::spans(record, verdict);
     timeline(&mut html, record, &spans);
-    html += &heat(&charts::heat(record, seconds), &spans);
     html += &curves(record);
     html += &cost(record, verdict);
     html += &set_up::section(record, verdict)?;
@@ -75,39 +69,6 @@ fn events(spans: &Spans) -> String {
         "note events",
         &format!("Dashed lines: {}.", lines.join("; ")),
     )
-}
-
-/// How long the heat maps' columns are.
-fn columns(heat: &[Heat]) -> String {
-    let widths = heat.iter().map(Heat::widths);
-    let [least, most] = widths.fold([f64::INFINITY, 0.0], |[least, most], [a, b]| {
-        [a.min(least), b.max(most)]
-    });
-    let (least, most) = (seconds(least), seconds(most));
-    if least == most {
-        format!("A column is {most}, as fine as this record has it.")
-    } else {
-        format!("A column is {least} during the deletion, and up to {most} elsewhere.")
-    }
-}
-
-fn heat(heat: &[Heat], spans: &Spans) -> String {
-    let note = match heat.is_empty() {
-        true => "This record has no histograms of single seconds.".to_owned(),
-        false => format!(
-            "How many operations completed with which latency. A stall is a gap with a fleck high \
-             above its end. {}",
-            columns(heat)
-        ),
-    };
-    let figure = |one: &Heat| {
-        let about = "Operations by time and latency; the percentile curves tell the same in sum.";
-        let id = format!("heat-{}", one.actor);
-        svg::heat(one, spans, Medium::Page).figure(&id, about)
-    };
-    let figures: String = heat.iter().map(figure).collect();
-    let body = shell::paragraph("note", &note) + &figures;
-    shell::section("heat", "Latency heat map", &body)
 }
 
 fn curves(record: &RunRecord) -> String {

@@ -1,9 +1,8 @@
 //! A sheet as one page, without scripts.
 
-use super::{Sheet, Table, svg};
+use super::{Sheet, Table};
 use crate::html::escape;
 use crate::html::shell::{self, cell, paragraph};
-use crate::svg::shapes::within_a_page;
 
 /// The page; `json` is the same content for programs, shown folded.
 pub fn html(of: &Sheet, json: &str) -> String {
@@ -24,12 +23,6 @@ pub fn html(of: &Sheet, json: &str) -> String {
             .map(|note| shell::item("info", note))
             .collect();
         html += &format!("<ul class=\"advice\" aria-label=\"What follows\">\n{notes}</ul>\n");
-    }
-    if !of.panels.is_empty() {
-        let note = "Bars are medians; a line goes from the least to the most. Each chart has its own scale.";
-        let charts = shell::overflow(" charts", "Small charts", within_a_page(&svg(of)));
-        let body = paragraph("note", note) + &charts;
-        html += &shell::section("charts", "Side by side", &body);
     }
     for (i, one) in of.tables.iter().enumerate() {
         html += &table(one, i);

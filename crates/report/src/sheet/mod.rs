@@ -1,16 +1,16 @@
-//! A sheet: tables and small charts with the same rows, as text, Markdown, SVG and HTML.
+//! A sheet: tables with the same rows, as text, Markdown and HTML.
 //!
 //! It knows nothing of what its figures mean: whoever measured them fills it.
 
 mod html;
-mod svg;
 
 use unicode_width::UnicodeWidthStr;
 
 pub use html::html;
-pub use svg::svg;
 
-/// Tables, charts and sentences about one subject.
+use crate::markdown::escaped;
+
+/// Tables and sentences about one subject.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Sheet {
     /// The subject.
@@ -19,8 +19,6 @@ pub struct Sheet {
     pub about: Vec<String>,
     /// The tables.
     pub tables: Vec<Table>,
-    /// Small charts.
-    pub panels: Vec<Panel>,
     /// Sentences of what follows.
     pub notes: Vec<String>,
 }
@@ -36,24 +34,6 @@ pub struct Table {
     pub columns: Vec<String>,
     /// The rows, each as long as `columns`.
     pub rows: Vec<Vec<String>>,
-}
-
-/// A small chart of horizontal bars.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Panel {
-    /// The figure, with its unit.
-    pub title: String,
-    /// The bars, from top to bottom.
-    pub bars: Vec<Bar>,
-}
-
-/// A bar.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Bar {
-    /// Its name.
-    pub label: String,
-    /// Least, median and most, all at least 0; `None`: there is no figure.
-    pub range: Option<[f64; 3]>,
 }
 
 /// The sheet as plain text. Tables that are wider than `width` columns are turned: a block for each
@@ -158,22 +138,6 @@ pub fn markdown(of: &Sheet) -> String {
     text
 }
 
-/// Text that no table and no markup ends.
-fn escaped(raw: &str) -> String {
-    let mut text = String::with_capacity(raw.len());
-    for c in raw.chars() {
-        match c {
-            '|' | '\\' | '*' | '_' | '<' | '>' | '[' | ']' | '#' => {
-                text.push('\\');
-                text.push(c);
-            }
-            c if record::units::names::is_harmful(c) => text.push(' '),
-            c => text.push(c),
-        }
-    }
-    text
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
@@ -193,22 +157,6 @@ pub(crate) mod tests {
                     words(&["x|fs", "–", "1.0 s"]),
                 ],
             }],
-            panels: vec![
-                Panel {
-                    title: "mkfs, s".to_owned(),
-                    bars: vec![
-                        Bar {
-                            label: "ext4/discard/discard".to_owned(),
-                            range: Some([150.0, 152.0, 155.0]),
-                        },
-                        Bar {
-                            label: "<b>".to_owned(),
-                            range: None,
-                        },
-                    ],
-                };
-                4
-            ],
             notes: vec!["Recommended: a thing.".to_owned()],
         }
     }

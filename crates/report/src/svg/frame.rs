@@ -26,6 +26,9 @@ const PER_PX: f64 = 10.0;
 /// Units of a page's plot, in which no px is known.
 const STRETCHED: f64 = 10_000.0;
 
+/// Width of a line's sample in the legend, in px.
+const SAMPLE: f64 = 28.0;
+
 /// Height of one of the lanes above a plot, in px.
 const LANE: f64 = 4.0;
 
@@ -53,8 +56,8 @@ pub(crate) struct Frame {
     lines: String,
     over: String,
     lanes: String,
-    /// A sample, its width in px, and its name.
-    legend: Vec<(String, f64, String)>,
+    /// A sample, and its name.
+    legend: Vec<(String, String)>,
 }
 
 impl Frame {
@@ -104,16 +107,6 @@ impl Frame {
         let place = |share: f64, long: f64| (share * long).round().clamp(-1e8, 1e8) as i64;
         let (x, y) = (self.x.share(x), 1.0 - self.y.share(y));
         [place(x, self.wide), place(y, self.tall)]
-    }
-
-    /// Where values are in a file's plot, in px.
-    pub(super) fn px(&self, x: f64, y: f64) -> [f64; 2] {
-        [self.x.share(x) * PLOT, (1.0 - self.y.share(y)) * self.px]
-    }
-
-    /// The plot of a file in px: left, top, right, bottom.
-    pub(super) fn plot(&self) -> [f64; 4] {
-        [0.0, 0.0, PLOT, self.px]
     }
 
     /// A place on the x axis as a share of the width, for what lies over the lines.
@@ -270,17 +263,7 @@ impl Frame {
             false => "d=\"M0 5h28\"",
         };
         let sample = format!("<path fill=\"none\" {} {path}/>", stroke.attributes(1.0));
-        self.legend.push((sample, 28.0, name.to_owned()));
-    }
-
-    /// A key of colours.
-    pub(super) fn key(&mut self, colours: &[&str], name: &str) {
-        let rects = (0..).step_by(14).zip(colours);
-        let rects = rects.map(|(x, colour)| {
-            format!("<rect x=\"{x}\" width=\"14\" height=\"10\" fill=\"{colour}\"/>")
-        });
-        let wide = 14.0 * colours.len() as f64;
-        self.legend.push((rects.collect(), wide, name.to_owned()));
+        self.legend.push((sample, name.to_owned()));
     }
 
     /// The y axis with its grid.
@@ -291,19 +274,13 @@ impl Frame {
             false => ticks::linear(self.y.low, self.y.high, about, unit == Unit::Bytes),
         };
         self.units[1] = unit.name();
-        let marks = values.into_iter();
-        self.y_marks(marks.map(|value| (value, ticks::label(unit, value))));
-    }
-
-    /// The y axis with given ticks.
-    pub(super) fn y_marks(&mut self, marks: impl Iterator<Item = (f64, String)>) {
-        for (value, label) in marks {
-            let [_, y] = self.px(self.x.low, value);
+        for value in values {
+            let y = (1.0 - self.y.share(value)) * self.px;
             self.over(&format!(
                 "<line x2=\"100%\" y1=\"{y:.1}\" y2=\"{y:.1}\" stroke=\"#000\" stroke-opacity=\".1\"/>\
                  <text x=\"-6\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
                 y + 4.0,
-                text(&label)
+                text(&ticks::label(unit, value))
             ));
         }
     }
@@ -324,17 +301,12 @@ impl Frame {
         self.over(&(group + "</g>"));
     }
 
-    /// Writes the captions of a file's axes, where the title doesn't explain them.
-    pub(super) fn captions(&mut self, x: &str, y: &str) {
+    /// Writes the caption of a file's x axis, where the title doesn't explain it.
+    pub(super) fn caption(&mut self, x: &str) {
         self.over(&format!(
-            "<text x=\"100%\" y=\"{}\" text-anchor=\"end\" fill=\"#666\" font-size=\"11\">{}</text>\
-             <text transform=\"translate({} {}) rotate(-90)\" text-anchor=\"middle\" \
-             fill=\"#666\" font-size=\"11\">{}</text>",
+            "<text x=\"100%\" y=\"{}\" text-anchor=\"end\" fill=\"#666\" font-size=\"11\">{}</text>",
             self.px + BOTTOM - 3.0,
-            text(x),
-            22.0 - LEFT,
-            self.px / 2.0,
-            text(y)
+            text(x)
         ));
     }
 
@@ -364,13 +336,13 @@ impl Frame {
     pub(crate) fn file(self) -> String {
         let mut legend = String::new();
         let mut x = LEFT;
-        for (sample, wide, name) in &self.legend {
+        for (sample, name) in &self.legend {
             legend += &format!(
                 "<g transform=\"translate({x:.1} 27)\">{sample}<text x=\"{:.1}\" y=\"9\">{}</text></g>\n",
-                wide + 6.0,
+                SAMPLE + 6.0,
                 text(name)
             );
-            x += wide + 26.0 + 7.0 * name.chars().count() as f64;
+            x += SAMPLE + 26.0 + 7.0 * name.chars().count() as f64;
         }
         let body = format!(
             "{legend}<svg x=\"{LEFT}\" y=\"{TOP}\" width=\"{PLOT}\" height=\"{}\" overflow=\"visible\">\n{}</svg>\n",
@@ -382,9 +354,9 @@ impl Frame {
 
     /// The chart as a figure of a page; a screen reader reads its label.
     pub(crate) fn figure(self, id: &str, about: &str) -> String {
-        let entry = |(sample, wide, name): &(String, f64, String)| {
+        let entry = |(sample, name): &(String, String)| {
             let name = escape::prose(name);
-            format!("<li><svg width=\"{wide}\" height=\"10\">{sample}</svg>{name}</li>")
+            format!("<li><svg width=\"{SAMPLE}\" height=\"10\">{sample}</svg>{name}</li>")
         };
         let legend: String = self.legend.iter().map(entry).collect();
         let (title, about) = (escape::prose(&self.title), escape::prose(about));

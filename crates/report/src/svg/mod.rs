@@ -5,21 +5,17 @@
 
 pub(crate) mod axis;
 mod frame;
-mod labels;
 mod picture;
 pub(crate) mod shapes;
 mod ticks;
-mod trade_off;
 
 pub(crate) use frame::Medium;
-pub(crate) use picture::{cost, curves, heat, over_time};
-pub use trade_off::{TradeOff, Way, trade_off};
+pub(crate) use picture::{cost, curves, over_time};
 
 use judge::Verdict;
 use record::{DeviceInfo, RunRecord};
 
 use crate::charts;
-use crate::seconds::Seconds;
 
 /// One chart.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,9 +27,9 @@ pub struct Picture {
     pub svg: String,
 }
 
-/// All charts of a record: those over time from the baseline on, heat maps,
+/// All charts of a record: those over time from the baseline on,
 /// percentile curves, and the cost of discards where there were some.
-pub fn pictures(record: &RunRecord, verdict: &Verdict, seconds: &Seconds) -> Vec<Picture> {
+pub fn pictures(record: &RunRecord, verdict: &Verdict) -> Vec<Picture> {
     let medium = Medium::File;
     let spans = charts::spans(record, verdict);
     let mut all = Vec::new();
@@ -45,9 +41,6 @@ pub fn pictures(record: &RunRecord, verdict: &Verdict, seconds: &Seconds) -> Vec
     };
     for chart in charts::over_time(record) {
         add(chart.id.clone(), over_time(&chart, &spans, medium));
-    }
-    for of in charts::heat(record, seconds) {
-        add(format!("heat-{}", of.actor), heat(&of, &spans, medium));
     }
     for of in charts::curves(record) {
         add(format!("curves-{}", of.actor), curves(&of, medium));

@@ -3,15 +3,7 @@
 use super::axis::{Axis, COLOURS, Stroke};
 use super::frame::{Frame, Medium};
 use super::ticks;
-use crate::charts::{Chart, Cost, Curves, Heat, Kind, Spans, Unit};
-
-/// Shades of a heat map, dark to bright (cividis; Nuñez, Anderton and Renslow 2018).
-const HEAT: [&str; 8] = [
-    "#00224e", "#213b6e", "#4c556c", "#666970", "#807f78", "#a49d78", "#cbba69", "#fee838",
-];
-
-/// With more columns a heat map's edges are smoothed, so that none vanishes.
-const SHARP: usize = 300;
+use crate::charts::{Chart, Cost, Curves, Kind, Spans, Unit};
 
 /// Letters of events closer than this share of the width stand together.
 const BESIDE: f64 = 0.025;
@@ -69,69 +61,6 @@ pub(crate) fn over_time(chart: &Chart, spans: &Spans, medium: Medium) -> Frame {
     frame
 }
 
-/// A heat map, in the same stretch of time.
-pub(crate) fn heat(heat: &Heat, spans: &Spans, medium: Medium) -> Frame {
-    let y = Axis {
-        low: heat.lowest_us,
-        high: heat.lowest_us * heat.ratio.powi(heat.rows as i32),
-        log: true,
-    };
-    let title = format!("Latencies of {}", heat.name);
-    let mut frame = Frame::new(medium, &title, time(spans), y, 220.0);
-    frame.exact_to(spans.step_s);
-    let sharp = heat.columns.len() <= SHARP;
-    let shape = if sharp { "crispEdges" } else { "auto" };
-    frame.among(&format!("<g shape-rendering=\"{shape}\" fill=\"none\">"));
-    for (width, shade, path) in cells(heat, &frame) {
-        frame.among(&format!(
-            "<path stroke=\"{}\" stroke-width=\"{width}\" d=\"{path}\"/>",
-            HEAT[shade]
-        ));
-    }
-    frame.among("</g>");
-    frame.y_axis(Unit::Us);
-    seconds(&mut frame, spans);
-    events(&mut frame, spans);
-    let [least, most] = heat.per_s.map(|v| ticks::label(Unit::PerSecond, v));
-    frame.key(
-        &HEAT,
-        &format!("{least} to {most} operations per second in a cell, logarithmic"),
-    );
-    frame
-}
-
-/// The cells of one width and shade as one path each: a column's are upright lines as wide as it is.
-fn cells(heat: &Heat, frame: &Frame) -> Vec<(i64, usize, String)> {
-    let edge = |row: u64| heat.lowest_us * heat.ratio.powi(row.min(i32::MAX as u64) as i32);
-    let mut paths: Vec<(i64, usize, String)> = Vec::new();
-    for column in &heat.columns {
-        let mut cells = column.cells.chunks_exact(2).peekable();
-        while let Some(cell) = cells.next() {
-            let shade = |cell: &[u64]| {
-                let shade = heat.shade(column, cell[1]) * (HEAT.len() - 1) as f64;
-                (shade.round() as usize).min(HEAT.len() - 1)
-            };
-            let (first, shade_of) = (cell[0], shade(cell));
-            let mut end = first + 1;
-            while let Some(next) = cells.next_if(|next| next[0] == end && shade(next) == shade_of) {
-                end = next[0] + 1;
-            }
-            let [left, bottom] = frame.at(column.from, edge(first));
-            let [right, top] = frame.at(column.to, edge(end));
-            let width = (right - left).max(1);
-            let line = format!("M{} {bottom}V{top}", left + width / 2);
-            let mut same = paths
-                .iter_mut()
-                .filter(|one| (one.0, one.1) == (width, shade_of));
-            match same.next() {
-                Some((.., path)) => *path += &line,
-                None => paths.push((width, shade_of, line)),
-            }
-        }
-    }
-    paths
-}
-
 /// Percentile curves before, during and after.
 pub(crate) fn curves(curves: &Curves, medium: Medium) -> Frame {
     let all = || curves.curves.iter().flat_map(|curve| &curve.us).copied();
@@ -168,7 +97,7 @@ pub(crate) fn cost(cost: &Cost, drives: &str, medium: Medium) -> Frame {
     let title = format!("Wait of discards by their size: {drives}");
     let mut frame = Frame::new(medium, &title, x, y, 220.0);
     if let Some(beyond) = cost.beyond_in_words().filter(|_| medium == Medium::File) {
-        frame.captions(&beyond, "");
+        frame.caption(&beyond);
     }
     frame.y_axis(Unit::Us);
     let marks: Vec<(f64, String)> = ticks::linear(x.low, x.high, 6, false)

@@ -222,10 +222,6 @@ def explore(browser, page, shots):
     for chart in lined:
         if chart["x"][3] != "s":
             values(browser, chart, 0.35)
-    for chart in charts:
-        if not chart["lines"] and chart["id"].startswith("heat"):
-            said = move(browser, chart, 0.5)["text"]
-            check(re.search(r"\d\u00a0s.*: \d.* at the pointer$", said), chart["id"], "says", said)
 
     ground = lambda: browser.run("getComputedStyle(document.body).backgroundColor")
     light = ground()

@@ -396,8 +396,8 @@ impl Noise {
     }
 }
 
-/// An hour at 10 ms with four actors, a stall of 30 s in it, and the histograms of its seconds.
-pub fn hour() -> (RunRecord, Vec<Line>) {
+/// An hour at 10 ms with four actors, with a stall of 30 s in it.
+pub fn hour() -> RunRecord {
     let run = Run {
         interval_s: 0.01,
         baseline_s: 1800.0,
@@ -426,23 +426,5 @@ pub fn hour() -> (RunRecord, Vec<Line>) {
         files: 1,
         ..DeletionLine::default()
     });
-    let mut noise = Noise(7);
-    let mut seconds = Vec::new();
-    for second in 40..record.intervals.end_s() as u32 {
-        for actor in 0..4 {
-            let mut histogram = second_histogram();
-            for i in 0..150 {
-                let ns = 70_000.0 * (1.0 + 0.3 * noise.next()) * (1.0 + f64::from(i * i) / 3e3);
-                histogram.record_n(ns as u64, 600).unwrap();
-            }
-            seconds.push(Line::Histogram(HistogramLine {
-                actor,
-                latency: Latency::Response,
-                over: Grain::SecondAt(f64::from(second)),
-                part: Part::Main,
-                v2: encode_histogram(&histogram),
-            }));
-        }
-    }
-    (record, seconds)
+    record
 }

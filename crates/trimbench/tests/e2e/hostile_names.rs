@@ -141,7 +141,6 @@ fn no_output_of_a_record_lets_the_escape_codes_of_its_names_through() {
         &["report", "--format", "csv", "run.jsonl"],
         &["report", "--format", "csv-devices", "run.jsonl"],
         &["report", "--format", "markdown", "run.jsonl"],
-        &["report", "--format", "hlog", "run.jsonl"],
         &["report", "--format", "json", "run.jsonl"],
         &["report", "--quiet", "run.jsonl"],
         &["report", "run.jsonl", "run.jsonl"],

@@ -75,7 +75,6 @@ mod run_why;
 mod scenarios;
 mod sim;
 mod suite;
-mod suite_jobs;
 mod suite_raid0;
 mod suite_trim;
 mod tune;

@@ -59,18 +59,11 @@ fn a_run_and_the_report_of_its_record_say_the_same() {
         json.succeeds().stdout,
         fs::read_to_string(files.verdict()).unwrap()
     );
-    // Other formats of a run that knows latencies.
-    let hlog = report(&["--format", "hlog"], &[&path])
-        .succeeds()
-        .stdout
-        .clone();
-    assert!(hlog.contains("[Histogram log format version"), "{hlog}");
-    assert!(hlog.lines().any(|l| l.starts_with("Tag=")), "{hlog}");
     let html = report(&["--format", "html"], &[&path])
         .succeeds()
         .stdout
         .clone();
-    assert!(html.contains("Latency heat map") && html.contains("heat-0"));
+    assert!(html.contains("Percentile curves") && html.contains("curves-0"));
 }
 
 #[test]

@@ -151,7 +151,6 @@ fn shown_again(at: &Path) {
         run(command).succeeds().stdout.clone()
     };
     assert!(shown(&["report", "s.jsonl"]).contains("RAID 0 of"));
-    assert!(shown(&["compare", "s.jsonl", "s.jsonl"]).contains("btrfs/discard/sync"));
 }
 
 /// A second loop device over the file of another, by another name of the file.

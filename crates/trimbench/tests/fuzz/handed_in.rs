@@ -8,9 +8,8 @@ use judge::compare::{Group, Run};
 use judge::{JudgeOptions, judge};
 use record::units::names::is_harmful;
 use record::{RecordReader, RunRecord};
-use report::seconds::Seconds;
 use report::terminal::{self, Style};
-use report::{csv, hlog, html, markdown};
+use report::{csv, html, markdown};
 
 use super::Target;
 
@@ -37,12 +36,8 @@ pub(super) const TARGETS: &[Target] = &[
             include_bytes!("samples/sim.jsonl"),
         ],
         parse: |input| {
-            let mut seconds = Seconds::new();
-            if let Ok(record) = RecordReader::read_with(input, |line| seconds.push(line)) {
-                shown(&record, &seconds);
-                if let Ok(Some(slower)) = record::as_drive::slower(&record.head.devices) {
-                    let _ = seconds.as_drive(slower.times);
-                }
+            if let Ok(record) = RecordReader::read(input) {
+                shown(&record);
                 let _ = record::as_drive(record);
             }
         },
@@ -133,7 +128,7 @@ pub(super) const TARGETS: &[Target] = &[
 ];
 
 /// A record goes through everything that reads one.
-fn shown(record: &RunRecord, seconds: &Seconds) {
+fn shown(record: &RunRecord) {
     let verdict = judge(record, &JudgeOptions::default());
     let mut texts = vec![
         terminal::set_up(&record.head, &STYLE),
@@ -148,8 +143,7 @@ fn shown(record: &RunRecord, seconds: &Seconds) {
     for text in &texts {
         harmless(text);
     }
-    let _ = hlog::write(record, seconds, &mut Vec::new());
-    let _ = html::report(record, &verdict, seconds);
+    let _ = html::report(record, &verdict);
     let _ = report::json::verdict(&verdict);
     let group = |name: &str| Group {
         name: name.to_owned(),
@@ -174,7 +168,7 @@ fn iostat(input: &[u8]) {
     let _ = formats::sniff(input);
     let notes = iostat::Notes::parse(&text);
     let options = iostat::Options::default();
-    if let Ok(log) = iostat::Log::read(input, &options)
+    if let Ok(log) = iostat::Log::read(input)
         && let Ok(record) = iostat::record(&log, Some(&notes), &options)
     {
         let _ = judge(&record, &JudgeOptions::default());
@@ -250,15 +244,7 @@ fn suite_log(input: &[u8]) {
     let sheet = experiments::suite::sheet(&results);
     harmless(&report::sheet::text(&sheet, 80));
     harmless(&report::sheet::markdown(&sheet));
-    let _ = (
-        report::sheet::html(&sheet, "{}"),
-        report::sheet::svg(&sheet),
-    );
-    let _ = (results.json(), experiments::suite::columns(&log));
+    let _ = report::sheet::html(&sheet, "{}");
+    let _ = results.json();
     let _ = experiments::suite::advise(&results);
-    let both = experiments::suite::compare(["a".into(), "b".into()], [&results, &results]);
-    harmless(&report::sheet::text(
-        &experiments::suite::comparison_sheet(&both),
-        80,
-    ));
 }

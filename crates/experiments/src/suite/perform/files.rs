@@ -39,24 +39,12 @@ impl Turn<'_> {
         (0..self.plan.files).map(path).collect()
     }
 
-    /// Writes the files, past the page cache where that is possible.
+    /// Writes the files, of random data and past the page cache where that is possible, with several
+    /// writers at once. It removes first what a step that failed has left.
     fn write_files(&mut self) -> Result<(), Error> {
         self.files = false;
+        let (paths, len) = (self.paths(), self.plan.file_bytes);
         let seed = u64::from(self.now.round) * 1_000_003;
-        self.write(self.paths(), self.plan.file_bytes, seed, Caching::Direct)?;
-        self.files = true;
-        Ok(())
-    }
-
-    /// Writes files of random data, each so many bytes long, with several writers at once. It
-    /// removes first what a step that failed has left.
-    pub(super) fn write(
-        &mut self,
-        paths: Vec<PathBuf>,
-        len: u64,
-        seed: u64,
-        caching: Caching,
-    ) -> Result<(), Error> {
         for path in &paths {
             let _ = std::fs::remove_file(path);
         }
@@ -66,9 +54,10 @@ impl Turn<'_> {
             while writing.len() < self.plan.writers as usize
                 && let Some((path, seed)) = waiting.next()
             {
-                writing.push(fill(path, len, seed, caching)?);
+                writing.push(fill(path, len, seed, Caching::Direct)?);
             }
             if writing.is_empty() {
+                self.files = true;
                 return Ok(());
             }
             let ended = writing

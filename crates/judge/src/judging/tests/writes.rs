@@ -1,7 +1,7 @@
 //! Lumps of writeback: how lumpy, and that they are no stall of TRIM.
 
 use super::build::{Build, drive, level, reader};
-use crate::lumpiness;
+use crate::judging::writes::lumpiness;
 use crate::verdict::{Finding, Reason, Verdict};
 use crate::{JudgeOptions, judge};
 use record::absence::{Absent, Cause};

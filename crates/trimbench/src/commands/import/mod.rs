@@ -13,7 +13,6 @@ use record::units::names;
 use record::units::settings::Section;
 use record::{EventKind, RunRecord};
 use report::csv::Run;
-use report::seconds::Seconds;
 use report::terminal;
 
 use crate::commands::import::args::{Details, FirstReport, ImportArgs};
@@ -53,7 +52,7 @@ pub(crate) fn run(args: &ImportArgs) -> Result<Exit, Error> {
             Stream::Err.print(&names::harmless(&format!("{left_out}\n")));
         }
     }
-    let material = Material::read(texts.found, args, &details)?;
+    let material = Material::read(texts.found)?;
     let record = material.record(args, &details)?;
     verdicts::refuse_unknown_actors(&args.fail_on, &record.head)?;
     let mut verdict = verdicts::verdict(&record);
@@ -83,18 +82,14 @@ fn show(args: &ImportArgs, record: &RunRecord, verdict: &Verdict) -> Result<(), 
         return Ok(());
     }
     // Tables of figures have no place for what is to be known of them.
-    if matches!(args.format, Format::Csv | Format::CsvDevices | Format::Hlog) {
+    if matches!(args.format, Format::Csv | Format::CsvDevices) {
         let events = record.events.iter();
         let warnings = events.filter(|event| event.kind == EventKind::Warning);
         for detail in warnings.filter_map(|event| event.detail.as_ref()) {
             Stream::Err.print(&names::harmless(&format!("{detail}\n")));
         }
     }
-    let shown = Shown {
-        record,
-        verdict,
-        seconds: &Seconds::new(),
-    };
+    let shown = Shown { record, verdict };
     let style = Stream::Out.style();
     Sink::standard().write(|to| shown.write(args.format, Run::Only, &style, to))
 }
@@ -111,7 +106,7 @@ struct Material {
 }
 
 impl Material {
-    fn read(texts: Vec<Text>, args: &ImportArgs, details: &Details) -> Result<Material, Error> {
+    fn read(texts: Vec<Text>) -> Result<Material, Error> {
         let mut all = Material::default();
         let mut logs = Vec::new();
         let mut progress = Vec::new();
@@ -124,8 +119,7 @@ impl Material {
                             "{one} and {other} are both {kind}: import one at a time"
                         )));
                     }
-                    let options = options(args, details);
-                    let log = iostat::Log::read(BufReader::new(text.read), &options);
+                    let log = iostat::Log::read(BufReader::new(text.read));
                     let log = log.map_err(|e| unfit(&text.name, e))?;
                     all.iostat = Some((text.name, log));
                 }

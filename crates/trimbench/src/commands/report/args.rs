@@ -36,7 +36,7 @@ pub struct ReportArgs {
     pub format: Format,
 
     /// Write to FILE instead of to standard output (-). A directory (an existing one, or a name
-    /// that ends in a slash) gets a file for each RUN, as several RUNs need for html and hlog
+    /// that ends in a slash) gets a file for each RUN, as several RUNs need for html
     #[arg(long, value_name = "FILE|DIR")]
     pub output: Option<PathBuf>,
 

@@ -77,7 +77,6 @@ fn show(
     let shown = Shown {
         record: &input.record,
         verdict: &verdict,
-        seconds: &input.seconds,
     };
     let style = to.style();
     to.write(name, args.format, |to| {
@@ -100,7 +99,7 @@ fn show(
 
 /// Writes the charts, each into a file of its own.
 fn pictures(shown: &Shown<'_>, directory: &Path, prefix: Option<&str>) -> Result<(), Error> {
-    let all = report::svg::pictures(shown.record, shown.verdict, shown.seconds);
+    let all = report::svg::pictures(shown.record, shown.verdict);
     for picture in all {
         let file = match prefix {
             Some(run) => format!("{run}-{}.svg", picture.name),

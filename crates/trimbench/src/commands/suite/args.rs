@@ -20,8 +20,6 @@ Examples:
                                           how long, and how much it writes
   trimbench suite report suite.jsonl --format html --output suite.html
                                           what was measured, again
-  trimbench suite compare old.jsonl new.jsonl
-                                          two drives, or two kernels
 
 A cell is FILE SYSTEM/MKFS/MOUNT, as ext4/nodiscard/discard. Parts may be * or
 left out at the end: --cells 'xfs,btrfs/*/sync'.
@@ -37,7 +35,7 @@ Exit codes: 0 done, 1 a step failed, 2 usage, interrupted 130 (SIGINT),
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 #[command(group(ArgGroup::new("raw").args(["device", "raid0"])))]
 pub struct SuiteArgs {
-    /// Show or compare what was measured.
+    /// Show what was measured.
     #[command(subcommand)]
     pub command: Option<SuiteCommand>,
 
@@ -67,8 +65,7 @@ pub struct SuiteArgs {
     /// Steps to do besides mkfs [default: all that apply to a cell]
     ///
     /// create, rm-each, rm, rm-trimbench, fstrim, fstrim-trimbench, run, run-rm-trimbench,
-    /// run-fstrim. Only by name: engines (reads by engine), mmap-writeback and msync-writeback (of a
-    /// mapped file).
+    /// run-fstrim.
     #[arg(
         long,
         help_heading = "What is done",
@@ -144,12 +141,8 @@ pub enum SuiteFormat {
     Markdown,
     /// All of it
     Json,
-    /// A page with tables and charts
+    /// A page with tables
     Html,
-    /// The charts
-    Svg,
-    /// A row for every figure of every cell and round, as Apache Parquet
-    Parquet,
 }
 
 /// Uses of suites that were measured.
@@ -165,16 +158,6 @@ pub enum SuiteCommand {
         /// Write to FILE instead of to standard output (-)
         #[arg(long, value_name = "FILE")]
         output: Option<PathBuf>,
-    },
-    /// Show how two suites differ, and how certain that is
-    Compare {
-        /// The file of the first suite
-        first: PathBuf,
-        /// The file of the second one
-        second: PathBuf,
-        /// Write the comparison as JSON to FILE (- for standard output, instead of the tables)
-        #[arg(long, value_name = "FILE")]
-        json: Option<PathBuf>,
     },
 }
 

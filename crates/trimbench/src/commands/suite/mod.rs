@@ -4,16 +4,13 @@ pub(crate) mod args;
 mod progress;
 mod shown;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use ::lab::Launcher;
 use experiments::suite::log::{Head, Log, SCHEMA, Writer};
-use experiments::suite::{
-    Asked, Plan, Raid0, Results, Selection, Stage, Target, compare, comparison_sheet, perform,
-    select,
-};
+use experiments::suite::{Asked, Plan, Raid0, Results, Selection, Stage, Target, perform, select};
 use record::units::names::shown as shown_path;
 use record::units::settings::Section;
 use record::units::{bytes, counted};
@@ -23,7 +20,6 @@ use crate::commands::lab::up::launcher;
 use crate::commands::suite::args::{Details, SuiteArgs, SuiteCommand};
 use crate::console::Stream;
 use crate::exit::{Error, Exit, usage};
-use crate::output::{self, Sink};
 use crate::{card, signals, simulated};
 use progress::Progress;
 
@@ -38,11 +34,6 @@ pub(crate) fn run(args: &SuiteArgs) -> Result<Exit, Error> {
             shown::write(&Log::read(file)?, *format, output.as_deref())?;
             Ok(Exit::Done)
         }
-        Some(SuiteCommand::Compare {
-            first,
-            second,
-            json,
-        }) => compared(first, second, json),
         None => measured(args),
     }
 }
@@ -232,16 +223,4 @@ fn intentions(plan: &Plan, selection: &Selection, head: &Head, to: Stream) {
         text += &format!("Note: {note}.\n");
     }
     to.print(&text);
-}
-
-fn compared(first: &Path, second: &Path, json: &Option<PathBuf>) -> Result<Exit, Error> {
-    let json = Sink::named(json)?;
-    let both = [Log::read(first)?, Log::read(second)?].map(|log| Results::of(&log));
-    let names = [first, second].map(shown_path);
-    let found = compare(names, [&both[0], &both[1]]);
-    output::present(&found, json, Stream::Out, || {
-        let width = Stream::Out.style().width.into();
-        report::sheet::text(&comparison_sheet(&found), width)
-    })?;
-    Ok(Exit::Done)
 }

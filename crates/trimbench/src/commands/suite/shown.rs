@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use experiments::suite::log::Log;
-use experiments::suite::{Results, columns, sheet};
-use report::sheet::{html, markdown, svg, text};
+use experiments::suite::{Results, sheet};
+use report::sheet::{html, markdown, text};
 
 use crate::commands::suite::args::SuiteFormat;
 use crate::console::Stream;
@@ -27,8 +27,6 @@ pub(super) fn write(log: &Log, format: SuiteFormat, output: Option<&Path>) -> Re
         SuiteFormat::Markdown => markdown(&sheet(&results)).into_bytes(),
         SuiteFormat::Json => (json() + "\n").into_bytes(),
         SuiteFormat::Html => html(&sheet(&results), &json()).into_bytes(),
-        SuiteFormat::Svg => svg(&sheet(&results)).into_bytes(),
-        SuiteFormat::Parquet => report::parquet::parquet(&columns(log)),
     };
     sink.write(|to| to.write_all(&bytes))
 }

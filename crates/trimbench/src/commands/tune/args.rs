@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use experiments::tune::{Policy, Request};
 use record::section;
 use record::units::values::{path, positive_duration, size, whole};
@@ -16,10 +16,7 @@ Examples:
   trimbench tune /dev/sda2                try, and say what suits the drive;
                                           changes nothing
   trimbench tune / --dry-run              only say what it would try
-  trimbench tune / --svg tune.svg         with a picture of what each way costs,
-                                          for how long
   trimbench tune /data --apply            and set it, until the next start
-  trimbench tune /data --apply=persist    and for good
   trimbench tune /data --set policies=online --set limits=128M,8M
                                           two values of discard_max_bytes,
                                           nothing else
@@ -62,18 +59,15 @@ pub struct TuneArgs {
     #[arg(short, long, help_heading = TRIED)]
     pub yes: bool,
 
-    /// Apply the advised settings; =persist: also at the next starts
+    /// Apply the advised settings until the next start
     ///
-    /// At the next starts by a udev rule or a timer; of fstab it prints the line to change.
-    #[arg(long, help_heading = SET, value_name = "UNTIL", num_args = 0..=1, require_equals = true, default_missing_value = "restart")]
-    pub apply: Option<Apply>,
+    /// It prints what makes them last: a udev rule, an option in fstab, or a timer.
+    #[arg(long, help_heading = SET)]
+    pub apply: bool,
 
     /// Write the results to FILE as JSON (- for standard output)
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Write a picture of the results to FILE as SVG
-    #[arg(long, value_name = "FILE")]
-    pub svg: Option<PathBuf>,
 
     /// Remove FILE, and have `trimbench fstrim` discard what it took: a step of a run
     #[arg(long, hide = true, value_name = "FILE")]
@@ -81,15 +75,6 @@ pub struct TuneArgs {
     /// Remove FILE of btrfs, and have the block groups that this empties discarded: a step of a run
     #[arg(long, hide = true, value_name = "FILE")]
     pub free_all: Option<PathBuf>,
-}
-
-/// How long the settings last.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Apply {
-    /// Until the machine restarts
-    Restart,
-    /// For good
-    Persist,
 }
 
 section! {
@@ -106,10 +91,6 @@ section! {
         "policies" policies: Vec<Policy> = policies, default "online,rm,fstrim";
         /// How much of its throughput other I/O may lose to paced discards.
         "slowdown" slowdown: f64 = share, default "10%";
-        /// The directory of the settings that --apply=persist writes.
-        "etc" etc: PathBuf = path, default "/etc";
-        /// Write the advice to this file as variables of the Ansible role (- for standard output).
-        "role" role: PathBuf = path, shown "nowhere";
         /// Keep each run's record in this directory.
         "records" records: PathBuf = path, shown "none are kept";
     }
@@ -126,11 +107,6 @@ fn policies(text: &str) -> Result<Vec<Policy>, String> {
 }
 
 impl TuneArgs {
-    /// Whether the settings are for good.
-    pub(crate) fn persists(&self) -> bool {
-        self.apply == Some(Apply::Persist)
-    }
-
     /// The trials that were asked for.
     pub(crate) fn request(&self, details: &Details) -> Request {
         Request {

@@ -33,8 +33,8 @@ pub(super) fn of(trials: &Trials, args: &TuneArgs, details: &Details, target: &T
     let (all, at_most) = (written(runs), written(runs + trials.all.len()));
     let (least, longest) = (minutes(BESIDE * runs as u32), minutes(args.time));
     let but = match args.apply {
-        Some(_) => ", but for what it advises (--apply)",
-        None => "",
+        true => ", but for what it advises (--apply)",
+        false => "",
     };
     let irreversible = irreversible(trials, details, target);
     text + &format!(

@@ -3,22 +3,19 @@
 pub(crate) mod args;
 mod intentions;
 mod json;
-mod picture;
 mod progress;
-mod role;
 mod set;
-mod sinks;
 mod step;
-mod svg;
 mod table;
 
 use std::io::IsTerminal;
+use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use bench::Survey;
 use bench::plan::Place;
 use experiments::tune::{
-    Advice, Finding, Findings, Goal, Rounds, Settings, Target, Trials, advise, frontier,
+    Advice, Findings, Goal, Rounds, Settings, Target, Trials, advise, frontier,
 };
 
 use record::units::settings::Section;
@@ -30,7 +27,6 @@ use crate::output;
 use crate::output::Sink;
 use crate::{confirm, run_progress, signals};
 use progress::Progress;
-use sinks::Sinks;
 
 /// Carries out the command.
 pub(crate) fn run(args: &TuneArgs) -> Result<Exit, Error> {
@@ -42,8 +38,7 @@ pub(crate) fn run(args: &TuneArgs) -> Result<Exit, Error> {
         return step::free_all(file);
     }
     output::refuse_dry(args.dry_run, "--json", args.json.as_deref())?;
-    output::refuse_dry(args.dry_run, "role", details.role.as_deref())?;
-    let people = match sinks::takes_standard_output(args, &details) {
+    let people = match args.json.as_deref() == Some(Path::new("-")) {
         true => Stream::Err,
         false => Stream::Out,
     };
@@ -58,7 +53,7 @@ pub(crate) fn run(args: &TuneArgs) -> Result<Exit, Error> {
     if args.dry_run {
         return Ok(Exit::Done);
     }
-    let sinks = Sinks::open(args, &details)?;
+    let json = Sink::named(&args.json)?;
     if let Some(directory) = &details.records {
         output::make_directory(directory)?;
     }
@@ -96,88 +91,36 @@ pub(crate) fn run(args: &TuneArgs) -> Result<Exit, Error> {
     };
     let advice = advise(&found.points, &goal);
     show(people, &found, &advice, &trials);
-    let ended = Ended {
-        args,
-        details: &details,
-        people,
-        target: &target,
-        advice: &advice,
+    let kept = match advice.set.filter(|_| args.apply) {
+        Some(trial) => settings.keep(&trial).map(|()| Some(trial)),
+        None => settings.restore().map(|()| None),
     };
-    ended.set(settings, |applied| {
-        let etc = details.etc();
-        [
-            (
-                sinks.json,
-                json::of(&target, &trials, &found, &advice, applied),
-            ),
-            (sinks.svg, svg::of(&target, &trials, &found.points, &goal)),
-            (sinks.role, role::of(&target, &advice, &etc)),
-        ]
-    })
-}
-
-/// Trials that are over.
-struct Ended<'a> {
-    args: &'a TuneArgs,
-    details: &'a Details,
-    people: Stream,
-    target: &'a Target,
-    advice: &'a Advice,
-}
-
-impl Ended<'_> {
-    /// Sets what is advised, where that is wanted, and writes the results. `results` makes them: it
-    /// gets whether the advice was set.
-    fn set(
-        &self,
-        settings: Settings,
-        results: impl FnOnce(bool) -> [(Option<Sink>, String); 3],
-    ) -> Result<Exit, Error> {
-        let (args, target, advice) = (self.args, self.target, self.advice);
-        let wanted = advice.set.filter(|_| args.apply.is_some());
-        // First, for without it nodiscard is no discard at all.
-        let needs_timer = advice.finding == Finding::PacedFstrim && args.persists();
-        let install = || set::timer(self.details).install();
-        let timer = wanted.filter(|_| needs_timer).map(|_| install());
-        let (timer, untimed) = match timer.transpose() {
-            Ok(timer) => (timer, Ok(())),
-            Err(error) => (None, Err(error.into())),
-        };
-        let timed = untimed.is_ok();
-        let kept = match wanted.filter(|_| timed) {
-            Some(trial) => settings.keep(&trial).map(|()| Some(trial)),
-            None => settings.restore().map(|()| None),
-        };
-        // The results are written first, and what was set is printed, whatever else goes wrong.
-        let mut ended = untimed;
-        for (sink, text) in results(matches!(kept, Ok(Some(_)))) {
-            if let Some(mut sink) = sink {
-                let written = sink.write(|to| to.write_all(text.as_bytes()));
-                ended = set::first_of(ended, written);
+    // The result is written first, and what was set is printed, whatever else goes wrong.
+    let applied = matches!(kept, Ok(Some(_)));
+    let result = json::of(&target, &trials, &found, &advice, applied);
+    let written = json.map_or(Ok(()), |mut json| {
+        json.write(|to| to.write_all(result.as_bytes()))
+    });
+    let kept = match kept {
+        Ok(kept) => kept,
+        Err(error) => {
+            Stream::Err.print(&set::left_changed(&target));
+            if let Err(unwritten) = &written {
+                console::error(unwritten);
             }
+            return Err(error.into());
         }
-        let people = self.people;
-        let kept = match kept {
-            Ok(kept) => kept,
-            Err(error) => {
-                people.print(&timer.unwrap_or_default());
-                Stream::Err.print(&set::left_changed(target));
-                return set::first_of(Err(error.into()), ended).map(|()| Exit::Done);
-            }
-        };
-        people.print(&match timed {
-            true => set::commands_or_done(target, advice, kept, args.persists(), self.details),
-            false => "\nAll is as it was, for what is advised needs the timer.\n".to_owned(),
-        });
-        if kept.is_none_or(|trial| trial.limit_bytes == target.range.now_bytes) {
-            people.print(&set::left_changed(target));
-        }
-        if args.persists() {
-            let persisted = set::persist(target, advice, kept, timer, &self.details.etc(), people);
-            ended = set::first_of(ended, persisted);
-        }
-        ended.map(|()| Exit::Done)
+    };
+    people.print(&set::commands_or_done(
+        &target,
+        &advice,
+        kept,
+        details.slowdown(),
+    ));
+    if kept.is_none_or(|trial| trial.limit_bytes == target.range.now_bytes) {
+        people.print(&set::left_changed(&target));
     }
+    written.map(|()| Exit::Done)
 }
 
 /// Puts all back after the user has stopped it.
@@ -192,12 +135,10 @@ fn interrupted(settings: Settings, target: &Target) -> Result<Exit, Error> {
     Ok(restored.map(|()| Exit::Interrupted)?)
 }
 
-/// The table, the picture, what follows and what it costs.
+/// The table, what follows and what it costs.
 fn show(people: Stream, found: &Findings, advice: &Advice, trials: &Trials) {
     let on = frontier(&found.points);
     let mut text = format!("\n{}\n", table::of(&found.points, &on, trials));
-    text += &picture::of(&found.points, people.style().unicode);
-    text.push('\n');
     for note in &found.notes {
         text += &format!("! {note}\n");
     }

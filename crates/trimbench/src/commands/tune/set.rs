@@ -1,51 +1,31 @@
-//! The settings that are kept, now and for the next starts.
+//! The settings that are kept, and the commands that set them, now and for the next starts.
 
 use std::path::Path;
 
-use experiments::tune::persist::{self, FstabChange, Rule, TIMER, Timer};
-use experiments::tune::{Advice, Finding, Policy, Target, Trial};
+use experiments::tune::{Advice, Policy, RULES, Target, Trial, rules};
 use record::units::names::{quoted, shown};
+use record::units::percent_exact;
 
-use super::args::Details;
-use crate::console::{self, Stream};
-use crate::exit::Error;
-
-/// Returns the first error, and prints the second at once.
-pub(super) fn first_of(first: Result<(), Error>, next: Result<(), Error>) -> Result<(), Error> {
-    if let (Err(_), Err(error)) = (&first, &next) {
-        console::error(error);
-    }
-    first.and(next)
-}
-
-/// The settings that were kept, or the commands that would set them.
+/// The settings that were kept, or the commands that would set them; and what the next starts
+/// need. `slowdown`: the goal of a timer.
 pub(super) fn commands_or_done(
     target: &Target,
     advice: &Advice,
     kept: Option<Trial>,
-    persists: bool,
-    details: &Details,
+    slowdown: f64,
 ) -> String {
     let Some(trial) = kept.or(advice.set) else {
         return "\nAll is as it was.\n".to_owned();
     };
-    let commands = commands(target, &trial, &details.etc());
-    let timer = timer_command(&trial, persists, details);
-    // That isn't among what was set: only --apply=persist writes anything for later.
-    let needs = match timer.is_empty() {
-        true => String::new(),
-        false => format!("It needs a timer, which --apply=persist installs, or:\n{timer}"),
-    };
-    let apply = if timer.is_empty() { "" } else { "=persist" };
+    let (commands, later) = (commands(target, &trial), later(target, &trial, slowdown));
     match kept {
-        _ if commands.is_empty() && timer.is_empty() => {
+        _ if commands.is_empty() && later.is_empty() => {
             "\nAll is as it was, and as it should be.\n".to_owned()
         }
-        Some(_) if commands.is_empty() => format!("\nAll is as it was. {needs}"),
-        Some(_) => format!("\nSet:\n{commands}{needs}"),
+        _ if commands.is_empty() => format!("\nAll is as it was.\n{later}"),
+        Some(_) => format!("\nSet:\n{commands}{later}"),
         None => format!(
-            "\nAll is as it was. To set it (or the same command with --apply{apply}):\n{commands}{timer}{}",
-            rules(target, &trial, &details.etc()),
+            "\nAll is as it was. To set it (or the same command with --apply):\n{commands}{later}"
         ),
     }
 }
@@ -69,135 +49,123 @@ fn word(path: &Path) -> String {
     }
 }
 
+/// The mount option that a trial needs, if it isn't so already.
+fn option(target: &Target, trial: &Trial) -> Option<&'static str> {
+    match trial.policy.is_online() {
+        online if online == target.is_online() => None,
+        true => Some("discard"),
+        false => Some("nodiscard"),
+    }
+}
+
 /// The commands for a trial's settings, as far as they aren't so already.
-fn commands(target: &Target, trial: &Trial, etc: &Path) -> String {
+fn commands(target: &Target, trial: &Trial) -> String {
     let (mut text, limit) = (String::new(), trial.limit_bytes);
     if limit != target.range.now_bytes {
         for drive in &target.drives {
             text += &format!("  echo {limit} > /sys/block/{drive}/queue/discard_max_bytes\n");
         }
     }
-    if trial.policy.is_online() != target.is_online() {
-        let option = match trial.policy.is_online() {
-            true => "discard",
-            false => "nodiscard",
-        };
-        // mount(8) would add what a bind mount's line says, and change that mount alone.
-        let at = persist::remount_point(target, etc);
-        text += &format!("  mount -o remount,{option} {}\n", word(&at));
+    if let Some(option) = option(target, trial) {
+        let at = word(&target.mount.mount_point);
+        text += &format!("  mount -o remount,{option} {at}\n");
     }
     text
 }
 
-/// The udev rules for the next starts, where the limit is to change.
-fn rules(target: &Target, trial: &Trial, etc: &Path) -> String {
+/// The settings that the next starts need: a udev rule, the mount option in fstab, a timer.
+fn later(target: &Target, trial: &Trial, slowdown: f64) -> String {
+    let mut text = String::new();
     let changed = trial.limit_bytes != target.range.now_bytes;
-    let rules = persist::limit_rules(target, trial.limit_bytes, etc).filter(|_| changed);
-    rules.map_or_else(String::new, |(path, text)| {
-        let path = shown(&path);
-        format!("For the next starts (--apply=persist writes it), {path}:\n{text}")
-    })
-}
-
-/// The commands that install and start the timer which a trial's way needs, unless that was
-/// done or `--apply=persist` does it.
-fn timer_command(trial: &Trial, persists: bool, details: &Details) -> String {
-    if trial.policy != Policy::PacedFstrim || persists {
-        return String::new();
+    if let Some(rules) = rules(target, trial.limit_bytes).filter(|_| changed) {
+        text += &format!("For the next starts, in {RULES}:\n{rules}");
     }
-    let timer = timer(details);
-    let enable = format!("  systemctl enable --now {TIMER}\n");
-    match (timer.is_installed(), timer.is_enabled()) {
-        (true, true) => String::new(),
-        (true, false) => enable,
-        (false, _) => format!("  trimbench {}\n{enable}", timer.words.join(" ")),
+    if let Some(option) = option(target, trial) {
+        let at = shown(&target.mount.mount_point);
+        text +=
+            &format!("For the next starts, add {option} to the options of {at} in /etc/fstab.\n");
     }
-}
-
-/// The timer with the same goal.
-pub(super) fn timer(details: &Details) -> Timer {
-    Timer::new(&details.etc(), details.slowdown())
-}
-
-/// Makes the settings outlast a restart, whenever they were set: writes a udev rule, and prints how
-/// to enable the timer that was installed. It only shows a line of fstab, because a mistake in it
-/// keeps a machine from starting.
-pub(super) fn persist(
-    target: &Target,
-    advice: &Advice,
-    kept: Option<Trial>,
-    timer: Option<String>,
-    etc: &Path,
-    people: Stream,
-) -> Result<(), Error> {
-    if kept.is_none() && matches!(advice.finding, Finding::TooFewRuns) {
-        people.print("For the next starts nothing is written, for nothing was found out.\n");
-        return Ok(());
+    if trial.policy == Policy::PacedFstrim {
+        // It takes the place of the distribution's timer, so it trims all that is mounted.
+        let slowdown = percent_exact(slowdown);
+        text += &format!(
+            "It needs a timer:\n  trimbench fstrim --all --install-timer --slowdown={slowdown}\n  \
+             systemctl enable --now trimbench-fstrim.timer\n"
+        );
     }
-    // Each is attempted whatever becomes of the others.
-    let rule = persist::keep_limit(target, kept, etc);
-    let rule = rule.map(|rule| rule.map(|rule| rule_text(target, &rule)));
-    let online = kept.map_or(target.is_online(), |trial| trial.policy.is_online());
-    let line = persist::fstab_change(target, online, etc);
-    let line = line.map(|change| fstab_text(target, &change));
-    let mut ended = Ok(());
-    let mut nothing = true;
-    for part in [Ok(timer), rule, Ok(line)] {
-        match part {
-            Ok(None) => continue,
-            Ok(Some(text)) => people.print(&text),
-            Err(error) => ended = first_of(ended, Err(Error::from(error))),
-        }
-        nothing = false;
-    }
-    if nothing {
-        people.print("For the next starts nothing has to be written.\n");
-    }
-    ended
-}
-
-fn rule_text(target: &Target, rule: &Rule) -> String {
-    match rule {
-        Rule::Removed(path) => {
-            let (path, drives) = (shown(path), target.drives.join(", "));
-            format!(
-                "Taken out of {path}: its lines on {drives}, which needs no rule for that limit.\n"
-            )
-        }
-        Rule::Written { path, by_name } => {
-            let by_name = by_name.iter().map(|name| {
-                format!(
-                    "udev knows no serial number of {name}, so the rule goes by that name, which \
-                     another drive may have after the next start.\n"
-                )
-            });
-            format!("Written: {}\n{}", shown(path), by_name.collect::<String>())
-        }
-    }
-}
-
-fn fstab_text(target: &Target, change: &FstabChange) -> String {
-    let at = shown(&target.mount.mount_point);
-    let path = shown(&change.path);
-    let bind = match change.is_bind {
-        false => String::new(),
-        true => format!(
-            "{at} is a bind mount, on whose line that option has no effect: it belongs on the line that \
-             mounts the file system itself.\n"
-        ),
-    };
-    match &change.line {
-        Some(line) => format!(
-            "In {path} change this line by hand (it is not written to):\n- {}\n+ {}\n{bind}",
-            line.is, line.should_be
-        ),
-        None => format!(
-            "{path} has no line for {at} that would have to change; wherever it is mounted from, add \
-             the option {}.\n{bind}",
-            change.option
-        ),
-    }
+    text
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use experiments::tune::{Finding, Range};
+    use linux::mounts;
+    use record::DiscardSetting;
+
+    use super::*;
+
+    /// ext4 on a drive that this machine hasn't.
+    fn target(setting: DiscardSetting) -> Target {
+        let line = b"1 0 8:1 / /data rw - ext4 /dev/sda1 rw\n";
+        Target {
+            directory: "/data".into(),
+            mount: mounts::parse(line).remove(0),
+            drives: vec!["nosuch0".to_owned()],
+            limits_bytes: vec![1 << 30],
+            irreversible: Vec::new(),
+            range: Range {
+                now_bytes: 1 << 30,
+                hw_bytes: 1 << 30,
+                granularity_bytes: 512,
+            },
+            setting,
+        }
+    }
+
+    fn advice(limit_bytes: u64) -> Advice {
+        Advice {
+            finding: Finding::PacedFstrim,
+            set: Some(Trial {
+                policy: Policy::PacedFstrim,
+                limit_bytes,
+            }),
+            text: String::new(),
+            costs: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_advice_is_printed_as_commands_a_rule_and_a_line_of_fstab() {
+        let advice = advice(8 << 20);
+        let text = commands_or_done(&target(DiscardSetting::On), &advice, None, 0.1);
+        for part in [
+            "  echo 8388608 > /sys/block/nosuch0/queue/discard_max_bytes\n",
+            "61-trimbench-discard.rules:\nACTION==\"add|change\", ",
+            "KERNEL==\"nosuch0\", ATTR{queue/discard_max_bytes}=\"8388608\"\n",
+            "add nodiscard to the options of /data in /etc/fstab.\n",
+        ] {
+            assert!(text.contains(part), "{part:?} missing in:\n{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_trimmed_later_needs_a_timer() {
+        let advice = advice(1 << 30);
+        let timer = "It needs a timer:\n  trimbench fstrim --all --install-timer --slowdown=7%\n  \
+                     systemctl enable --now trimbench-fstrim.timer\n";
+        let said = |setting, kept| commands_or_done(&target(setting), &advice, kept, 0.07);
+        let to_set = said(DiscardSetting::On, None);
+        assert!(
+            to_set.contains("--apply):\n  mount -o remount,nodiscard /data\n"),
+            "{to_set}"
+        );
+        assert!(to_set.ends_with(timer), "{to_set}");
+        let set = said(DiscardSetting::On, advice.set);
+        assert!(
+            set.contains("Set:\n  mount -o") && set.ends_with(timer),
+            "{set}"
+        );
+        let as_was = said(DiscardSetting::Off, advice.set);
+        assert_eq!(as_was, format!("\nAll is as it was.\n{timer}"));
+    }
+}

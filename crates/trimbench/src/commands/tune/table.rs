@@ -3,9 +3,6 @@
 use experiments::Spread;
 use experiments::tune::{Point, Trials};
 
-/// Letters of the points, in the table and the picture.
-pub(super) const LETTERS: &[u8; 26] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ";
-
 /// The table, a row for each point; `on`: which of them no other beats.
 pub(super) fn of(points: &[Point], on: &[bool], trials: &Trials) -> String {
     let mut text = format!(
@@ -30,13 +27,12 @@ pub(super) fn of(points: &[Point], on: &[bool], trials: &Trials) -> String {
     );
     for (i, point) in points.iter().enumerate() {
         text += &format!(
-            "{} {} {:<40} {:>19} {:>19} {:>8} {:>9} {:>9}\n",
+            "{} {:<42} {:>19} {:>19} {:>8} {:>9} {:>9}\n",
             match point.misses(trials.setup.slowdown) {
                 Some(true) => '!',
                 _ if on.get(i) == Some(&true) => '*',
                 _ => ' ',
             },
-            char::from(LETTERS[i % LETTERS.len()]),
             point.trial.to_string(),
             seconds(&point.freeing_s),
             seconds(&point.lost_s),

@@ -15,15 +15,9 @@ Examples:
                                           beside live data, at 50 MiB/s
   trimbench verify /dev/sdb --destroy-data --size 64G --for 8h
                                           a raw device, with discards of its own
-  trimbench verify /data --state /root/data.state --for 1h
-                                          write down what was forced to the
-                                          medium; the same command goes on after
-                                          a crash, and checks that first
-  trimbench verify /data --state /root/data.state --check
-                                          only check it
 
-As root it trims the file system in a loop, and reads what trimmed space holds
-from the device. Without root both are left out, and it says so.
+As root it trims the file system in a loop. Without root that is left out, and
+it says so.
 
 Exit codes: 0 all data were right, 1 it could not go on or the kernel reported
 errors, 2 usage, 3 data were damaged.";
@@ -44,15 +38,6 @@ pub struct VerifyArgs {
     /// Set a detail, e.g. rate=50M; `trimbench scenarios keys verify` lists all
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
-    /// Note in FILE what was forced to the medium, to go on after a crash
-    ///
-    /// If the file exists, trimbench checks its data first, and continues for the rest of --for. It
-    /// is removed with the data at the end.
-    #[arg(long, value_name = "FILE")]
-    pub state: Option<PathBuf>,
-    /// Only check the data of --state, change nothing, and end
-    #[arg(long, requires = "state")]
-    pub check: bool,
     /// Write the result as JSON as well (-: to standard output, instead of the text)
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
@@ -73,7 +58,5 @@ section! {
         "workers" workers: u32 = |text| whole(text, 1, 256), default "4";
         /// Trim the file system (FITRIM) beside it.
         "fstrim" fstrim: bool = truth, default "true";
-        /// Unmount and mount the file system at the end, and read all data once more.
-        "remount" remount: bool = truth, default "false";
     }
 }

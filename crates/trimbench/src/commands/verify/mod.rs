@@ -6,7 +6,7 @@ mod remover;
 use std::ffi::OsStr;
 use std::os::unix::fs::FileTypeExt;
 
-use experiments::verify::{Outcome, Plan, Progress, Report, VerifyError, Where, verify};
+use experiments::verify::{Outcome, Plan, Progress, Report, Where, verify};
 use record::units::names::shown;
 use record::units::settings::Section;
 
@@ -36,11 +36,11 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Exit, Error> {
     });
     live.end();
     stores.report("verify");
-    let report = ended.map_err(|error| explained(error, args))?;
+    let report = ended.map_err(|error| match error.is_usage() {
+        true => usage(error.to_string()),
+        false => Error::Verify(error),
+    })?;
     output::present(&report, json, Stream::Out, || report.text())?;
-    if report.outcome != Outcome::Clean || plan.check {
-        about_state(args);
-    }
     Ok(exit(&report))
 }
 
@@ -74,11 +74,6 @@ fn plan(args: &VerifyArgs) -> Result<Plan, Error> {
         (false, false) => Where::Directory(args.path.clone()),
     };
     let details = Details::of(&args.set).map_err(Error::Usage)?;
-    if details.remount() && device {
-        return Err(usage(
-            "--set remount=true: a raw device isn't mounted; leave it out",
-        ));
-    }
     Ok(Plan {
         place,
         duration: args.duration,
@@ -86,29 +81,8 @@ fn plan(args: &VerifyArgs) -> Result<Plan, Error> {
         rate: details.rate,
         workers: details.workers(),
         fstrim: details.fstrim(),
-        remount: details.remount(),
-        state: args.state.clone(),
-        check: args.check,
         volume: fastrand::u64(..),
     })
-}
-
-fn explained(error: VerifyError, args: &VerifyArgs) -> Error {
-    about_state(args);
-    match error.is_usage() {
-        true => usage(error.to_string()),
-        false => Error::Verify(error),
-    }
-}
-
-/// Prints that the test can be continued, if its state is kept.
-fn about_state(args: &VerifyArgs) {
-    if let Some(state) = args.state.as_deref().filter(|state| state.exists()) {
-        Stream::Err.print(&format!(
-            "trimbench verify: the data and {} are kept; the same command goes on\n",
-            shown(state)
-        ));
-    }
 }
 
 fn line(progress: &Progress) -> String {
