@@ -221,7 +221,7 @@ impl TrimGuard {
             true => Goal {
                 slowdown: goal.slowdown.max(HURRIED),
                 max_latency: None,
-                deadline: goal.deadline,
+                ..goal
             },
             false => goal,
         };
