@@ -22,9 +22,6 @@ const RAISE: f64 = 1.15;
 /// Up to this share of the limit, the limit rises.
 const ROOM: f64 = 0.8;
 
-/// So many quiet stretches are remembered.
-const MEMORY: f64 = 20.0;
-
 /// The shares of the time that a group waited.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct GroupWait {
@@ -57,10 +54,8 @@ impl Span {
 pub(crate) struct Pressure {
     /// The most by which its share may rise.
     limit: Option<f64>,
-    last: Option<(Time, Duration, u64)>,
+    last: Option<(Time, Duration)>,
     now: Span,
-    /// Discards were in service in the present stretch.
-    discarding: bool,
     before: Span,
     beside: Span,
     factor: f64,
@@ -72,7 +67,6 @@ impl Pressure {
             limit,
             last: None,
             now: Span::default(),
-            discarding: false,
             before: Span::default(),
             beside: Span::default(),
             factor: 1.0,
@@ -84,13 +78,12 @@ impl Pressure {
         let (Some(waited), Some(limit)) = (seen.pressure, self.limit) else {
             return;
         };
-        let discards = seen.discards.commands;
-        let (then, before, commands) = *self.last.get_or_insert((now, waited, discards));
+        let (then, before) = *self.last.get_or_insert((now, waited));
         // It is read now and then: until then nothing has changed.
         if waited == before && Seconds::from(now.since(then)) < STRETCH {
             return;
         }
-        self.last = Some((now, waited, discards));
+        self.last = Some((now, waited));
         let span = Span {
             length: now.since(then).into(),
             waited: waited.saturating_sub(before).into(),
@@ -99,7 +92,6 @@ impl Pressure {
             return;
         }
         self.now.add(span);
-        self.discarding |= discards != commands;
         if seen.freed > 0 {
             self.beside.add(span);
         } else {
@@ -109,15 +101,6 @@ impl Pressure {
             return;
         }
         let stretch = std::mem::take(&mut self.now);
-        let quiet = !std::mem::take(&mut self.discarding);
-        if seen.freed > 0 && quiet {
-            // What it waits without us changes in the course of a day.
-            let most = STRETCH * MEMORY;
-            self.before.add(stretch);
-            let over = (self.before.length / most).max(1.0);
-            self.before.length = self.before.length / over;
-            self.before.waited = self.before.waited / over;
-        }
         let excess = stretch.share().unwrap_or(0.0) - self.before.share().unwrap_or(0.0);
         if excess > limit {
             self.factor = (self.factor * (limit / excess).max(LOWER)).max(LEAST);
@@ -155,12 +138,11 @@ mod tests {
         for _ in 0..20 {
             *at += 50;
             *waited += Duration::from_millis(50).mul_f64(share);
-            let mut seen = Feedback {
+            let seen = Feedback {
                 freed,
                 pressure: Some(*waited),
                 ..Feedback::default()
             };
-            seen.discards.commands = freed * *at;
             pressure.observe(Time::from_nanos(*at * 1_000_000), &seen);
         }
     }

@@ -32,7 +32,7 @@ impl Reading {
         let group = root.join(name);
         fs::create_dir(&group).unwrap();
         let line = "echo $$ > \"$0/cgroup.procs\"; \
-                    while dd if=\"$1\" of=/dev/null bs=64k iflag=direct status=none; do :; done";
+                    while dd if=\"$1\" of=/dev/null bs=4k count=1 iflag=direct status=none; do sleep 0.02; done";
         let mut command = Command::new("sh");
         command.args(["-c", line]).arg(&group).arg(file);
         command.stdout(Stdio::null());
@@ -65,6 +65,8 @@ fn a_group_that_waits_longer_makes_rm_slower_and_is_reported() {
         &name,
         &[&drive[..], &["-o", "discard", "--mount", &mount]].concat(),
     );
+    // A second of discards in all.
+    lab.lab(&["set", &name, "b=20ms/MiB"]).succeeds();
     let here = Path::new(&mount);
     let file = here.join("read");
     let bytes = fs::File::create(&file).unwrap();
@@ -75,8 +77,8 @@ fn a_group_that_waits_longer_makes_rm_slower_and_is_reported() {
     };
     let group = reading.group.display().to_string();
     let mut took = Vec::new();
-    for protect in [None, Some(format!("{group}=0.1%"))] {
-        written(&here.join("big"), 192);
+    for protect in [None, Some(format!("{group}=5%"))] {
+        written(&here.join("big"), 48);
         let mut command = rm(here, &["big", "--slowdown", "60%", "--json", "-"]);
         if let Some(group) = &protect {
             command.args(["--protect", group]);

@@ -109,7 +109,7 @@ pub(super) fn intention(intention: &Intention) -> String {
     if intention.subvolume {
         let exclusive = match intention.exclusive {
             Some(exclusive) => format!("{} that only it has", bytes(exclusive)),
-            None => "unknown (no quotas count it)".to_owned(),
+            None => "an unknown amount (no quotas count it)".to_owned(),
         };
         return format!("{path}: would delete the subvolume and free {exclusive}, {pace}{way}\n");
     }
