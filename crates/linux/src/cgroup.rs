@@ -1,4 +1,4 @@
-//! Threads in control groups.
+//! Control groups: threads in them, and their directories.
 //!
 //! Version 1 has threads of a process in different groups, and a thread begins in the group of the
 //! one that started it. So a thread that visits a group while it starts others puts those, and
@@ -20,6 +20,83 @@ pub struct Visit {
 /// Whether threads of one process can be in different groups here: in version 1.
 pub fn has_threads(group: &Path) -> bool {
     tasks(group).exists()
+}
+
+/// Why a group's pressure can't be watched.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unwatched {
+    /// It is of version 1.
+    #[error(
+        "control groups of version 1 count no pressure; start the machine with version 2 \
+         (systemd.unified_cgroup_hierarchy=1)"
+    )]
+    Version1,
+    /// There is none of this name.
+    #[error(
+        "there is no such control group: it has none while it does not run (systemd-cgls lists all)"
+    )]
+    Missing,
+    /// The kernel does not count.
+    #[error("the kernel counts no pressure there: {0}; start it with psi=1")]
+    NotCounted(String),
+}
+
+/// Where hierarchies are mounted: of version 2, and both of them beside those of version 1.
+const ROOTS: [&str; 3] = [
+    "/sys/fs/cgroup",
+    "/sys/fs/cgroup/unified",
+    "/sys/fs/cgroup/systemd",
+];
+
+/// Returns the directories of a group: `name` is a unit of systemd, or a path below /sys/fs/cgroup. Each
+/// hierarchy may have one.
+pub fn named(name: &str) -> Vec<PathBuf> {
+    let unit = match name.contains('.') || name.contains('/') {
+        true => name.to_owned(),
+        false => format!("{name}.service"),
+    };
+    let inside = name
+        .trim_start_matches("/sys/fs/cgroup")
+        .trim_start_matches('/');
+    let direct = ROOTS.iter().map(|root| Path::new(root).join(inside));
+    let units = ROOTS
+        .iter()
+        .filter_map(|root| below(Path::new(root), &unit, 4));
+    let all = direct.filter(|_| !inside.is_empty()).chain(units);
+    all.filter(|directory| directory.join("cgroup.procs").is_file())
+        .collect()
+}
+
+/// Returns a directory of this name, at most so deep.
+fn below(directory: &Path, name: &str, depth: u32) -> Option<PathBuf> {
+    let direct = directory.join(name);
+    if direct.is_dir() {
+        return Some(direct);
+    }
+    let deeper = depth.checked_sub(1)?;
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    entries
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+        .find_map(|entry| below(&entry.path(), name, deeper))
+}
+
+/// Returns the directory of a group ([`named`]) whose pressure the kernel counts.
+///
+/// # Errors
+/// [`Unwatched`].
+pub fn watched(name: &str) -> Result<PathBuf, Unwatched> {
+    let all = named(name);
+    let is_v2 = |path: &&PathBuf| Mount::of(path).is_ok_and(|mount| mount.fs == "cgroup2");
+    let Some(found) = all.iter().find(is_v2) else {
+        return Err(match all.is_empty() {
+            true => Unwatched::Missing,
+            false => Unwatched::Version1,
+        });
+    };
+    match crate::pressure::Pressure::of_group(found) {
+        Ok(_) => Ok(found.clone()),
+        Err(error) => Err(Unwatched::NotCounted(error.to_string())),
+    }
 }
 
 /// Moves this thread into a group of version 1. Threads that it starts stay
@@ -68,6 +145,18 @@ fn tasks(group: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_group_is_found_by_its_name_at_any_depth() {
+        let root = tempfile::tempdir().unwrap();
+        let deep = root
+            .path()
+            .join("system.slice/system-db.slice/db@1.service");
+        fs::create_dir_all(&deep).unwrap();
+        assert_eq!(below(root.path(), "db@1.service", 4), Some(deep));
+        assert_eq!(below(root.path(), "db@2.service", 4), None);
+        assert_eq!(watched("db@2.service"), Err(Unwatched::Missing));
+    }
 
     #[test]
     fn finds_where_a_thread_is() {

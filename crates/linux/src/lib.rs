@@ -69,6 +69,7 @@ pub mod presence;
 pub mod pressure;
 pub mod space;
 pub mod stats;
+pub mod subvolume;
 pub mod tasks;
 pub mod tracefs;
 pub mod trim;

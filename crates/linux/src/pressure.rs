@@ -3,6 +3,9 @@
 //! The kernel counts tasks in `io_schedule` alone (kernel/sched/psi.c). Tasks that wait in a commit
 //! or for a lock behind a stalled device are missing.
 
+use std::io;
+use std::path::Path;
+
 use crate::SysRoot;
 
 /// Sums since the machine started (Linux, Documentation/accounting/psi.rst).
@@ -18,6 +21,16 @@ impl Pressure {
     /// Reads the sums for I/O; `None` where the kernel does not count them.
     pub fn io(sys: &SysRoot) -> Option<Pressure> {
         Pressure::parse(&sys.text("/proc/pressure/io").ok()?)
+    }
+
+    /// Reads the sums for I/O of the tasks in a control group of version 2.
+    ///
+    /// # Errors
+    /// The kernel's: `ENOENT` of version 1 and where it doesn't count them, `EOPNOTSUPP` where that
+    /// is switched off.
+    pub fn of_group(directory: &Path) -> io::Result<Pressure> {
+        let text = std::fs::read_to_string(directory.join("io.pressure"))?;
+        Pressure::parse(&text).ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
     /// Parses the file: `some avg10=0.00 avg60=0.00 avg300=0.00 total=123`, then the same of `full`.

@@ -21,6 +21,7 @@ use ssd::Time;
 use crate::feedback::Feedback;
 use crate::goal::Goal;
 use crate::meter::{Meter, Reads, Tick};
+use crate::pressure::{GroupWait, Pressure};
 use crate::quantity::Seconds;
 
 pub use goals::{GoalResult, Kept, Limit, Witness};
@@ -56,6 +57,7 @@ pub struct Account {
     /// Bytes freed that may be discarded a second time.
     twice_pending: u64,
     began: Option<Time>,
+    pressure: Pressure,
     own: Discarded,
     others: Discarded,
 }
@@ -80,6 +82,8 @@ pub struct Observed {
     pub flushers: Option<ReaderLoss>,
     /// The waits of the canary's reads. `None`: there were none.
     pub canary: Option<CanaryWaits>,
+    /// How a protected control group waited. `None`: none is protected, or its waits are unknown.
+    pub group: Option<GroupWait>,
     /// Our own discards, as far as they can be distinguished.
     pub own: Discarded,
     /// Discards of others meanwhile, as far as they can be distinguished.
@@ -101,6 +105,7 @@ impl Account {
             pending: 0,
             twice_pending: 0,
             began: None,
+            pressure: Pressure::new(goal.and_then(|goal| goal.max_pressure)),
             own: Discarded::default(),
             others: Discarded::default(),
         }
@@ -111,6 +116,7 @@ impl Account {
         let tick = self.meter.tick(seen, None);
         let now = self.meter.now();
         let pending_before = self.pending > 0;
+        self.pressure.observe(now, seen);
         self.count_freed(seen);
         let own = self.own_share(&tick);
         self.count_discards(&tick, own);
@@ -138,6 +144,7 @@ impl Account {
             readers: self.readers.loss(),
             flushers: self.flushers.loss(),
             canary: self.waits.result(),
+            group: self.pressure.waits(),
             own: self.own,
             others: self.others,
         }

@@ -240,7 +240,7 @@ impl Adaptive {
         self.twice.freed(seen.freed);
         self.sizes.discarded(self.twice.times());
 
-        let idle = self.interference.is_idle();
+        let idle = self.interference.is_idle() && !self.terms.is_pressing();
         if self.state.idle && !idle {
             // They are back: what was done meanwhile gave nothing to spend.
             self.budget.at_most(Seconds::ZERO);
@@ -392,7 +392,7 @@ impl Adaptive {
             self.budget.release();
         }
         let phi = self.interference.phi();
-        let idle = self.interference.is_idle();
+        let idle = self.state.idle;
         let share = limit.share;
         let window = self.window(share);
         let one = self.need(self.sizes.known_command().0 as u64);

@@ -38,6 +38,9 @@ pub struct Feedback<'a> {
     /// The I/O of others on the device. `None` if nobody knows. Then every discard counts as
     /// slowing others down for all of its time.
     pub others: Option<Others>,
+    /// How long the tasks of a protected control group have waited for I/O so far (`some` of its
+    /// `io.pressure`); `None` if none is protected, or nobody knows.
+    pub pressure: Option<Duration>,
     /// How full the file system is; `None` if nobody knows.
     pub space: Option<Space>,
     /// How many paced deleters besides us work on the drive. All of them divide the goal.

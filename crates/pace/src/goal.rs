@@ -20,6 +20,9 @@ pub struct Goal {
     /// The deletion must be done so long after the start. Where that is too soon for `slowdown`,
     /// the deadline wins, and the advice reports it.
     pub deadline: Option<Duration>,
+    /// By how much the share of the time may rise that a protected control group waits for I/O
+    /// ([`Feedback::pressure`](crate::Feedback::pressure)), above 0 to 1.
+    pub max_pressure: Option<f64>,
 }
 
 impl Default for Goal {
@@ -29,6 +32,7 @@ impl Default for Goal {
             slowdown: 0.10,
             max_latency: None,
             deadline: None,
+            max_pressure: None,
         }
     }
 }

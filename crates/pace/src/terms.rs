@@ -7,6 +7,7 @@ use ssd::Time;
 use crate::feedback::Feedback;
 use crate::goal::Goal;
 use crate::pacer::Why;
+use crate::pressure::Pressure;
 use crate::quantity::{Seconds, Share};
 
 /// By how much faster it is freed than a deadline asks for.
@@ -23,6 +24,8 @@ pub(crate) struct Terms {
     start: Option<Time>,
     /// How many deleters divide the goal, this one included.
     deleters: f64,
+    /// How a protected control group waits.
+    pressure: Pressure,
 }
 
 /// The share of the time that may be lost now, and why it is not the goal's.
@@ -38,6 +41,7 @@ impl Terms {
             goal,
             start: None,
             deleters: 1.0,
+            pressure: Pressure::new(goal.max_pressure),
         }
     }
 
@@ -45,6 +49,12 @@ impl Terms {
     pub(crate) fn observe(&mut self, now: Time, seen: &Feedback<'_>) {
         self.start.get_or_insert(now);
         self.deleters = 1.0 + f64::from(seen.deleters_beside);
+        self.pressure.observe(now, seen);
+    }
+
+    /// Returns whether a protected group waits longer than it may.
+    pub(crate) fn is_pressing(&self) -> bool {
+        self.pressure.factor() < 1.0
     }
 
     /// Returns how many deleters divide the goal, this one included.
@@ -66,8 +76,8 @@ impl Terms {
             goal = goal.min(LATENCY_SHARE);
         }
         let mut limit = LossLimit {
-            share: goal,
-            why: None,
+            share: goal * self.pressure.factor(),
+            why: self.is_pressing().then_some(Why::BackingOff),
         };
         let urgency = seen.space.map_or(0.0, |space| space.urgency());
         if urgency > 0.0 {

@@ -31,4 +31,4 @@ pub use rm::{
     Asking, Intention, Options, Outcome, PreserveRoot, Spared, Stopped, Volumes, Where, Why,
     intend, remove, resume,
 };
-pub use volume::{Emptied, Volume};
+pub use volume::{Cleaned, Emptied, Volume};

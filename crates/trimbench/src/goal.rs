@@ -13,6 +13,7 @@ use ssd::Card;
 use crate::card;
 use crate::exit::Error;
 use crate::systemd::absolute;
+use reclaim::throttle::Protected;
 
 /// The heading of the options for the goal.
 pub(crate) const GOALS: &str = "How much others' I/O may lose";
@@ -37,6 +38,11 @@ pub struct GoalArgs {
     /// With --profile trimbench refuses a deadline that is too soon, before it begins.
     #[arg(long, help_heading = GOALS, value_name = "TIME", value_parser = positive_duration)]
     pub deadline: Option<Duration>,
+    /// A service or control group whose waits for I/O may take at most SHARE more of the time
+    ///
+    /// A unit of systemd, or a path of a control group of version 2. Without SHARE: 5%.
+    #[arg(long, help_heading = GOALS, value_name = "UNIT[=SHARE]", value_parser = protect)]
+    pub protect: Option<Protect>,
     /// The drive's card: one of `lab profiles`, or a file of `fit`
     #[arg(long, help_heading = GOALS, value_name = "PROFILE|FILE")]
     pub profile: Option<String>,
@@ -56,7 +62,10 @@ fn slowdown_help() -> String {
 impl GoalArgs {
     /// Whether any part of a goal was given.
     pub(crate) fn has_limit(&self) -> bool {
-        self.slowdown.is_some() || self.max_latency.is_some() || self.deadline.is_some()
+        self.slowdown.is_some()
+            || self.max_latency.is_some()
+            || self.deadline.is_some()
+            || self.protect.is_some()
     }
 
     /// The goal.
@@ -65,7 +74,46 @@ impl GoalArgs {
             slowdown: self.slowdown.unwrap_or(Goal::default().slowdown),
             max_latency: self.max_latency,
             deadline: self.deadline,
+            max_pressure: self.protect.as_ref().map(|protect| protect.share),
         }
+    }
+
+    /// Returns the control group to protect, if one is named.
+    pub(crate) fn protected(&self) -> Option<Protected> {
+        self.protect.as_ref().map(|protect| protect.of.clone())
+    }
+}
+
+/// A control group, and how much longer it may wait for I/O.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Protect {
+    of: Protected,
+    /// The share of the time.
+    share: f64,
+}
+
+/// How much longer a protected group may wait, if the user doesn't say.
+const PRESSURE: f64 = 0.05;
+
+fn protect(text: &str) -> Result<Protect, String> {
+    let (name, share) = group(text)?;
+    let directory = linux::cgroup::watched(name).map_err(|error| error.to_string())?;
+    let name = name.to_owned();
+    Ok(Protect {
+        of: Protected { name, directory },
+        share,
+    })
+}
+
+/// Returns the name of a group, and how much longer it may wait.
+fn group(text: &str) -> Result<(&str, f64), String> {
+    let (name, allowed) = match text.rsplit_once('=') {
+        Some((name, allowed)) => (name, share(allowed)?),
+        None => (text, PRESSURE),
+    };
+    match name.is_empty() {
+        true => Err("name a unit of systemd, or a control group".to_owned()),
+        false => Ok((name, allowed)),
     }
 }
 
@@ -92,10 +140,13 @@ impl GoalArgs {
             Some(Refusal::Deadline { least, .. }) => deadline = Some(least),
             None => {}
         }
+        let protect = self.protect.as_ref();
+        let protect = protect.map(|it| format!("{}={}", it.of.name, percent_exact(it.share)));
         let all = [
             ("slowdown", self.slowdown.map(percent_exact)),
             ("max-latency", max_latency.map(duration_exact)),
             ("deadline", deadline.map(duration_exact)),
+            ("protect", protect),
             ("profile", self.profile.clone()),
         ];
         all.into_iter()
@@ -122,6 +173,7 @@ impl GoalArgs {
         let goal = GoalArgs {
             slowdown: has_slowdown.then(|| self.goal().slowdown),
             profile,
+            protect: self.protect.clone(),
             ..*self
         };
         Ok(goal.given())
@@ -177,6 +229,7 @@ mod tests {
             slowdown: None,
             max_latency: Some(Duration::from_micros(latency)),
             deadline: None,
+            protect: None,
             profile: None,
         };
         let work = Work::new(1 << 30, 8);
@@ -185,6 +238,13 @@ mod tests {
         let card = ssd::profiles::by_name("crucial-t500-2tb");
         assert!(goal(3).foreseen(card, &work).is_err());
         assert_eq!(goal(500_000).foreseen(card, &work), Ok(None));
+    }
+
+    #[test]
+    fn a_protected_group_has_a_share_of_its_own() {
+        assert_eq!(group("db@1.service"), Ok(("db@1.service", 0.05)));
+        assert_eq!(group("db@1.service=2%"), Ok(("db@1.service", 0.02)));
+        assert!(group("=2%").is_err() && group("db=much").is_err());
     }
 
     #[test]

@@ -74,7 +74,10 @@ fn of_canary(canary: &CanaryWaits) -> String {
 
 /// Sentences about the goal: whether each part was kept, and what else made reads wait.
 pub(crate) fn goals(summary: &Summary) -> Vec<String> {
-    let mut all: Vec<String> = summary.goals.iter().map(goal).collect();
+    let goals = summary.goals.iter();
+    let mut all: Vec<String> = goals
+        .map(|one| protected(one, summary).unwrap_or_else(|| goal(one)))
+        .collect();
     let observed = summary.observed.as_ref();
     let over = observed.and_then(|observed| observed.canary?.over);
     all.extend(over.and_then(not_ours));
@@ -85,11 +88,32 @@ pub(crate) fn goals(summary: &Summary) -> Vec<String> {
     all
 }
 
+/// Reports how a protected control group waited, if that is the goal.
+fn protected(result: &GoalResult, summary: &Summary) -> Option<String> {
+    let (Limit::Pressure(limit), Some(name)) = (result.limit, &summary.protected) else {
+        return None;
+    };
+    let observed = summary.observed.as_ref();
+    let Some(waits) = observed.and_then(|observed| observed.group) else {
+        return Some(format!("how long {name} waited for I/O was not measured"));
+    };
+    let limit = percent_exact(limit);
+    let held = match result.kept {
+        Kept::Missed => format!("missed, for at most {limit} more were allowed"),
+        _ => "held".to_owned(),
+    };
+    let (before, beside) = (percent(waits.before), percent(waits.beside));
+    Some(format!(
+        "{name} waited for I/O {before} of the time before, {beside} beside: {held}"
+    ))
+}
+
 fn goal(result: &GoalResult) -> String {
     let limit = match result.limit {
         Limit::Slowdown(share) => format!("--slowdown {}", percent_exact(share)),
         Limit::MaxLatency(limit) => format!("--max-latency {}", duration_exact(limit)),
         Limit::Deadline(limit) => format!("--deadline {}", duration_exact(limit)),
+        Limit::Pressure(limit) => format!("--protect ={}", percent_exact(limit)),
     };
     let word = match result.kept {
         Kept::Met => "met",
@@ -112,7 +136,7 @@ fn came_to(result: &GoalResult, measured: &Measured) -> String {
     let value = measured.value;
     let on_others = matches!(result.witness, Some(Witness::Readers | Witness::Flushers));
     let (what, beyond) = match result.limit {
-        Limit::Slowdown(limit) => {
+        Limit::Slowdown(limit) | Limit::Pressure(limit) => {
             let beyond = format!("{:.1} points", (value - limit) * 100.0);
             let what = match on_others {
                 true => format!("other I/O lost {}", share(measured)),
@@ -144,7 +168,7 @@ fn on_whom(result: &GoalResult) -> &'static str {
         Some(Witness::Readers) => " (measured on the drive's readers)",
         Some(Witness::Flushers) => " (measured on the flushes of programs that sync)",
         Some(Witness::Canary) => " (measured on our canary's reads)",
-        Some(Witness::Clock) | None => "",
+        Some(Witness::Clock | Witness::Group) | None => "",
     }
 }
 
@@ -198,6 +222,7 @@ fn is_given(limit: Limit, given: &GoalArgs) -> bool {
         Limit::Slowdown(_) => given.slowdown.is_some(),
         Limit::MaxLatency(_) => given.max_latency.is_some(),
         Limit::Deadline(_) => given.deadline.is_some(),
+        Limit::Pressure(_) => given.protect.is_some(),
     }
 }
 

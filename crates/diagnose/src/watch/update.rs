@@ -132,7 +132,8 @@ pub struct Blocked {
     pub at: Option<String>,
     /// Where it isn't: the devices whose discards it may wait for.
     pub suspects: Vec<String>,
-    /// The function of the kernel that it waits in.
+    /// The function of the kernel that it waits in, or what btrfs does there beside discards: the
+    /// accounting of quotas, or the deletion of snapshots.
     pub function: Option<String>,
 }
 

@@ -20,6 +20,8 @@ pub enum Limit {
     MaxLatency(Duration),
     /// The time in which it must be done.
     Deadline(Duration),
+    /// The most by which the share of the time may rise that a protected group waits.
+    Pressure(f64),
 }
 
 /// Whether it was kept.
@@ -51,6 +53,8 @@ pub enum Witness {
     Canary,
     /// The clock.
     Clock,
+    /// The protected control group.
+    Group,
 }
 
 /// How one part of a goal was kept.
@@ -105,6 +109,7 @@ pub(super) fn judge(
     let mut all = vec![slowdown(goal.share(), observed, windows)];
     all.extend(goal.max_latency.map(|limit| latency(limit, observed)));
     all.extend(goal.deadline.map(|limit| deadline(limit, elapsed)));
+    all.extend(goal.max_pressure.map(|limit| pressure(limit, observed)));
     all
 }
 
@@ -167,6 +172,21 @@ fn latency(limit: Duration, observed: &Observed) -> GoalResult {
         }),
         ..result.measured(Witness::Canary, found, limit.as_secs_f64())
     }
+}
+
+/// Judges by the group's own waits, whoever caused them.
+fn pressure(limit: f64, observed: &Observed) -> GoalResult {
+    let result = GoalResult::of(Limit::Pressure(limit));
+    let Some(group) = observed.group else {
+        return result;
+    };
+    let value = (group.beside - group.before).max(0.0);
+    let found = Measured {
+        value,
+        low: value,
+        high: value,
+    };
+    result.measured(Witness::Group, found, limit)
 }
 
 fn deadline(limit: Duration, elapsed: Duration) -> GoalResult {

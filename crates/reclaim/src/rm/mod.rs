@@ -1,6 +1,7 @@
 //! Removes files and trees as rm does: look at the arguments, rename them into a trash, free
 //! what they hold, remove the names for good.
 
+mod kept;
 mod lost;
 mod on_disk;
 mod places;
@@ -116,6 +117,10 @@ pub struct Intention {
     pub paced: bool,
     /// Why nothing on its file system is, in a sentence.
     pub unpaced: Option<String>,
+    /// Whether it is a btrfs subvolume or snapshot, which is deleted as one.
+    pub subvolume: bool,
+    /// Bytes that only this subvolume has. `None` where no quotas count them.
+    pub exclusive: Option<u64>,
 }
 
 /// Returns the plan for each argument, and the number of arguments that can't be removed. It
@@ -156,6 +161,10 @@ pub fn intend(
         {
             in_place = Some(ASKED_ABOUT.to_owned());
         }
+        let exclusive = argument.subvolume.and_then(|found| {
+            let on = directory::reopen(&parent.fd).ok()?;
+            found.exclusive(on)
+        });
         all.push(Intention {
             path: argument.path,
             bytes,
@@ -163,6 +172,8 @@ pub fn intend(
             in_place,
             paced,
             unpaced,
+            subvolume: argument.subvolume.is_some(),
+            exclusive,
         });
     }
     let search = Search::default();

@@ -8,9 +8,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use linux::subvolume::Subvolume;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
+use super::kept::kept;
 use super::survey::{is_protected, would_ask};
 use super::trash::Trash;
 use super::{Asking, Options, PreserveRoot};
@@ -27,6 +29,9 @@ pub(super) enum Method {
     Unlink,
     /// Through the trash, under this number.
     Trash(u32),
+    /// A read-only subvolume, which can't be renamed: under its name until its turn, and listed in
+    /// the trash's journal.
+    Listed,
     /// Where it is, with the reason for the user.
     InPlace(Option<String>),
 }
@@ -85,7 +90,13 @@ impl<'a> Places<'a> {
                 }
             });
             match looked {
-                Ok(argument) => all.push(argument),
+                Ok(argument) => match self.parents.keeps(&argument) {
+                    None => all.push(argument),
+                    Some(why) => {
+                        failures += 1;
+                        listener(Event::Failed(path, &Problem::Words(why)));
+                    }
+                },
                 Err(Problem::System(Errno::NOENT | Errno::NOTDIR)) if self.options.force => {}
                 Err(problem) => {
                     failures += 1;
@@ -208,6 +219,8 @@ pub(super) struct Argument {
     pub(super) parent: usize,
     pub(super) name: CString,
     pub(super) stat: Stat,
+    /// The subvolume that is deleted as one, if it is one.
+    pub(super) subvolume: Option<Subvolume>,
 }
 
 impl Argument {
@@ -300,6 +313,7 @@ impl Parents {
             parent,
             name,
             stat,
+            subvolume: None,
         };
         if !argument.is_directory() {
             return match slashed {
@@ -319,7 +333,12 @@ impl Parents {
                 return Err(Problem::ParentsDevice);
             }
         }
-        Ok(argument)
+        let of = |argument: &Argument| Subvolume::at(at.fd.as_fd(), &argument.name);
+        let is_other = options.recursive && at.device != stat.st_dev;
+        Ok(Argument {
+            subvolume: is_other.then(|| of(&argument)).flatten(),
+            ..argument
+        })
     }
 
     fn open(&mut self, path: &Path) -> Result<usize, Errno> {
@@ -347,11 +366,22 @@ impl Parents {
     /// prevents it.
     pub(super) fn elsewhere(&self, argument: &Argument) -> Option<&'static str> {
         let parent = self.get(argument.parent);
-        if argument.stat.st_dev != parent.device {
+        if argument.stat.st_dev != parent.device && argument.subvolume.is_none() {
             return Some("it is a mount point or subvolume");
         }
         let mounts = argument.is_directory() && self.has_mounts(argument, parent);
         mounts.then_some("something is mounted in it")
+    }
+
+    /// Returns why an argument stays that is a subvolume.
+    fn keeps(&self, argument: &Argument) -> Option<String> {
+        let subvolume = argument.subvolume?;
+        let parent = self.get(argument.parent);
+        kept(
+            &subvolume,
+            parent.fd.as_fd(),
+            self.has_mounts(argument, parent),
+        )
     }
 
     /// Returns whether anything is mounted at a directory or below it. A mount that comes later is

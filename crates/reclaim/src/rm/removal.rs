@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use record::units::names::quoted;
+use rustix::io::Errno;
 
 use super::places::{Argument, Method, Places, Planned};
 use super::remover::{Item, Remover};
@@ -52,7 +53,10 @@ impl<'a> Removal<'a> {
         let error = ended.as_ref().err();
         outcome.stopped = error.map(|error| Stopped::new(error, self.begun));
         let trashes = self.places.trashes.into_values();
-        outcome.left = close(trashes, &outcome, &ended.unwrap_or_default(), self.listener);
+        let put_back = !self.begun && matches!(error, Some(ReclaimError::Refused(_)));
+        let goes_on = error.is_some() && !put_back;
+        let pauses = ended.unwrap_or_default();
+        outcome.left = close(trashes, &outcome, goes_on, &pauses, self.listener);
         outcome
     }
 
@@ -137,6 +141,7 @@ impl<'a> Removal<'a> {
                         Method::InPlace(None)
                     }
                     Ok(()) => Method::Trash(number),
+                    Err(Errno::ROFS) if argument.subvolume.is_some() => Method::Listed,
                     Err(errno) => {
                         Method::InPlace(Some(format!("it can't be renamed: {}", of(errno))))
                     }
@@ -259,7 +264,8 @@ impl Places<'_> {
             .iter()
             .skip(usize::from(ended_in_place))
             .filter(|planned| {
-                !matches!(planned.method, Method::Trash(_)) && self.is_there(&planned.argument)
+                !matches!(planned.method, Method::Trash(_) | Method::Listed)
+                    && self.is_there(&planned.argument)
             });
         let Some(first) = stay.next() else { return };
         let name = quoted(&first.argument.path);
@@ -328,6 +334,7 @@ pub(super) fn entry(number: u32, argument: &Argument, options: &Options) -> Entr
         path: argument.path.as_os_str().as_bytes().into(),
         directory: argument.is_directory(),
         one_file_system: options.one_file_system,
+        subvolume: argument.subvolume.map(|subvolume| subvolume.uuid),
     }
 }
 
@@ -336,11 +343,13 @@ pub(super) fn entry(number: u32, argument: &Argument, options: &Options) -> Entr
 /// The pause after each small discard at the end, by the device number of a directory.
 pub(super) type PauseByDevice = HashMap<u64, Duration>;
 
-/// Removes the trashes that are empty. Returns the paths of those that stay; one that another
-/// process has removed is not among them.
+/// Removes the trashes that are empty. `goes_on`: a resume is to delete the subvolumes that a trash
+/// lists. Returns the paths of those that stay; one that another process has removed is not among
+/// them.
 pub(super) fn close(
     trashes: impl IntoIterator<Item = Trash>,
     outcome: &Outcome,
+    goes_on: bool,
     lengths: &PauseByDevice,
     listener: &mut Listener<'_>,
 ) -> Vec<PathBuf> {
@@ -361,7 +370,7 @@ pub(super) fn close(
             let each = device.and_then(|device| lengths.get(&device));
             pauses.set(each.copied().unwrap_or(longest));
             let path = trash.path().to_owned();
-            (!trash.close(&mut pauses)).then_some(path)
+            (!trash.close(goes_on, &mut pauses)).then_some(path)
         })
         .collect();
     left.sort();

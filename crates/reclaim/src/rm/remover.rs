@@ -6,6 +6,7 @@
 mod dialogue;
 mod emptied;
 mod in_tree;
+mod subvolume;
 
 use std::ffi::{CStr, OsStr};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -14,6 +15,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use linux::holders::Search;
+use linux::subvolume::Subvolume;
 use rustix::fs::{AtFlags, FileType, Stat};
 use rustix::io::Errno;
 
@@ -141,6 +143,14 @@ impl<'a> Remover<'a> {
     }
 
     fn directory(&mut self, item: &Item<'_>, stat: &Stat) -> Result<bool> {
+        if item.recursive
+            && let Some(found) = Subvolume::at(item.parent, item.name)
+        {
+            let wanted = self
+                .dialogue
+                .may_remove(item.parent, item.name, item.path, stat)?;
+            return Ok(wanted && self.subvolume(item, &found)?);
+        }
         let mut trail = Trail::new(item.path);
         if item.recursive {
             let root = Root {

@@ -1,7 +1,7 @@
 //! Resumes interrupted removals.
 
 use std::ffi::CString;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -106,12 +106,18 @@ pub fn resume(
 /// A name in a trash that is to be removed; its entry, unless it is a file that was half emptied.
 struct Rest<'a> {
     trash: &'a Trash,
+    /// The open directory that it is in: the trash, or of a subvolume that kept its name its own.
+    parent: BorrowedFd<'a>,
     entry: Option<&'a Entry>,
     name: CString,
     path: PathBuf,
 }
 
 impl Rest<'_> {
+    fn is_in_trash(&self) -> bool {
+        self.parent.as_raw_fd() == self.trash.directory().as_raw_fd()
+    }
+
     fn one_file_system(&self) -> bool {
         self.entry.is_some_and(|entry| entry.one_file_system)
     }
@@ -132,7 +138,8 @@ fn resume_trashes(
     drop(all);
     let error = ended.as_ref().err();
     outcome.stopped = error.map(|error| Stopped::new(error, true));
-    outcome.left = close(trashes, &outcome, &ended.unwrap_or_default(), listener);
+    let (goes_on, pauses) = (ended.is_err(), ended.unwrap_or_default());
+    outcome.left = close(trashes, &outcome, goes_on, &pauses, listener);
     outcome
 }
 
@@ -150,6 +157,16 @@ fn find_rests<'a>(trash: &'a Trash, all: &mut Vec<Rest<'a>>, listener: &mut List
         };
         let shown = quoted(&path);
         if !trash.has(&name) {
+            if let Some((parent, name)) = entry.and_then(|entry| trash.listed(entry)) {
+                all.push(Rest {
+                    trash,
+                    parent,
+                    entry,
+                    name,
+                    path,
+                });
+                continue;
+            }
             if entry.is_some_and(|entry| trash.has_stayed(entry)) {
                 listener(Event::Note(&format_args!(
                     "{shown} is there: it was not taken away, or there is another now"
@@ -173,6 +190,7 @@ fn find_rests<'a>(trash: &'a Trash, all: &mut Vec<Rest<'a>>, listener: &mut List
         }
         all.push(Rest {
             trash,
+            parent: trash.directory(),
             entry,
             name,
             path,
@@ -189,7 +207,7 @@ fn remove_rests(
     outcome: &mut Outcome,
 ) -> Result<PauseByDevice> {
     for rest in all {
-        let parent = rest.trash.directory();
+        let parent = rest.parent;
         if directory::device(parent).is_some_and(|device| volumes.paces(parent, device)) {
             let surveyed = Surveyed {
                 parent,
@@ -203,14 +221,15 @@ fn remove_rests(
     let mut remover = Remover::new(listener, volumes, Asking::Never);
     let removed = all.iter().try_for_each(|rest| {
         let item = Item {
-            parent: rest.trash.directory(),
+            parent: rest.parent,
             name: &rest.name,
             path: &rest.path,
-            trash: Some(rest.trash),
+            trash: rest.is_in_trash().then_some(rest.trash),
             one_file_system: rest.one_file_system(),
             recursive: rest.entry.is_some_and(|entry| entry.directory),
         };
         if !remover.remove(&item)?
+            && rest.is_in_trash()
             && let Some(entry) = rest.entry
             && let Ok(old) = CString::new(entry.name.as_bytes())
         {

@@ -4,14 +4,16 @@ use std::ffi::CStr;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 
+use linux::subvolume::Subvolume;
 use rustix::fs::{Access, AtFlags, FileType};
 use rustix::io::Errno;
 
+use super::kept::kept;
 use super::places::Argument;
 use super::volumes::Volumes;
 use crate::event::{Listener, Reporter};
 use crate::rm::tree::{At, Enter, Entry, Kind, Left, Root, Trail, Visit, walk};
-use crate::{Progress, Result};
+use crate::{Progress, Result, directory};
 
 /// Adds up what a name holds, a directory with all that is in it. Returns how many names that are.
 /// It removes nothing and fails at nothing: the removal reports what can't be examined. With
@@ -29,10 +31,13 @@ pub(super) fn survey(
     let Ok(stat) = rustix::fs::statat(parent, name.name, AtFlags::SYMLINK_NOFOLLOW) else {
         return Ok(0);
     };
-    let device = crate::directory::device(parent);
+    let device = directory::device(parent);
     if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
         // A file's own number may be another: that of a file mounted there, or below an overlay.
         volumes.add(parent, device.unwrap_or(stat.st_dev), &stat);
+        return Ok(1);
+    }
+    if is_added(parent, name.name, volumes) {
         return Ok(1);
     }
     let mut survey = Survey {
@@ -51,6 +56,19 @@ pub(super) fn survey(
     };
     walk(&root, &mut Trail::new(name.path), &mut survey)?;
     Ok(survey.names)
+}
+
+/// Adds what only a subvolume has, where quotas count it, if a name is a subvolume.
+fn is_added(parent: BorrowedFd<'_>, name: &CStr, volumes: &mut Volumes) -> bool {
+    let found = Subvolume::at(parent, name);
+    let found = found.filter(|found| kept(found, parent, false).is_none());
+    let (Some(found), Some(device)) = (found, directory::device(parent)) else {
+        return false;
+    };
+    let exclusive = directory::reopen(parent).ok();
+    let exclusive = exclusive.and_then(|on| found.exclusive(on));
+    volumes.add_subvolume(parent, device, exclusive.unwrap_or(0));
+    true
 }
 
 /// A name that is surveyed.
@@ -156,6 +174,13 @@ impl Visit for Survey<'_> {
     fn name(&mut self, at: At<'_>, entry: Entry<'_>, _: &Trail) -> Result<bool> {
         self.count(at, entry.name, entry.kind)?;
         Ok(true)
+    }
+
+    fn whole(&mut self, parent: BorrowedFd<'_>, name: &CStr, _: &Trail) -> Result<Option<bool>> {
+        let volumes = self.volumes.as_mut();
+        let added = volumes.is_some_and(|volumes| is_added(parent, name, volumes));
+        self.names += u64::from(added);
+        Ok(added.then_some(true))
     }
 
     fn leave(&mut self, _: BorrowedFd<'_>, _: &CStr, _: &Trail) -> Result<Left> {

@@ -147,6 +147,7 @@ fn what_was_swapped_in_and_cannot_go_back_is_never_removed() {
     let left = close(
         [trash],
         &Outcome::default(),
+        false,
         &PauseByDevice::new(),
         &mut |event| told.hear(event),
     );

@@ -215,6 +215,15 @@ impl Volumes {
         amount.extents = amount.extents.saturating_add(bytes.div_ceil(UNIT));
     }
 
+    /// Adds a subvolume that only it has so many bytes of, as far as that is known. How many it
+    /// frees shows when the kernel has freed them.
+    pub(super) fn add_subvolume(&mut self, on: BorrowedFd<'_>, device: u64, exclusive: u64) {
+        let amount = &mut self.system(on, device).amount;
+        let bytes = exclusive.max(LARGE);
+        amount.bytes = amount.bytes.saturating_add(bytes);
+        amount.extents = amount.extents.saturating_add(bytes.div_ceil(UNIT));
+    }
+
     /// Returns the bytes that were added in all, and whether one file system has enough of them to
     /// be paced. Nothing counts as added any more.
     pub(super) fn take_amounts(&mut self) -> (u64, bool) {

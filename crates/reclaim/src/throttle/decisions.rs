@@ -5,6 +5,8 @@ use std::time::Duration;
 use pace::{Discards, Flushes, GoalResult, Observed, Others, Why};
 use record::absence::Absent;
 
+use crate::volume::Cleaned;
+
 /// The most decisions that are kept. Beyond it, every other one is dropped.
 const MOST: usize = 2048;
 
@@ -128,6 +130,10 @@ pub struct Summary {
     pub observed: Option<Observed>,
     /// Whether each part of the goal was met; empty without a goal.
     pub goals: Vec<GoalResult>,
+    /// The name of the control group whose waits the goal limits.
+    pub protected: Option<String>,
+    /// The work of btrfs' cleaner; `None` where no subvolume was deleted.
+    pub cleaned: Option<Cleaned>,
     /// The pacer's decisions and their reasons.
     pub decisions: Decisions,
     /// Spans in which this process did not run; all figures leave them out.

@@ -53,6 +53,7 @@ mod canary;
 mod commits;
 mod counters;
 mod decisions;
+mod group;
 mod monitor;
 mod setup;
 mod space;
@@ -68,6 +69,7 @@ use pace::{Account, Advice, Discards, Feedback, Goal, Pacer, State, Why};
 use ssd::Time;
 
 pub use decisions::{Decision, Decisions, Summary};
+pub use group::Protected;
 pub use setup::{CanaryFile, Pacing, Purpose, Setup};
 pub use stack::Stack;
 
@@ -89,6 +91,9 @@ pub(crate) const LONGEST_GRANT: Duration = Duration::from_millis(100);
 /// reads, because its later loss is measured against that.
 const WARM_UP: Duration = Duration::from_millis(50);
 const BASELINE: Duration = Duration::from_millis(300);
+
+/// The same for a protected group, whose waits come in bursts.
+const GROUP_BASELINE: Duration = Duration::from_secs(3);
 
 /// So many reads within [`WARM_UP`] mean that a foreground reads.
 const FOREGROUND_READS: f64 = 10.0;
@@ -308,7 +313,10 @@ impl Throttle {
         let elapsed = self.observed_since.elapsed();
         let is_alone = |account: &Account| account.reads_before() < FOREGROUND_READS;
         let alone = self.account.as_ref().is_none_or(is_alone);
-        let warm = elapsed >= BASELINE || elapsed >= WARM_UP && alone;
+        let warm = match self.goal {
+            Some(goal) if goal.max_pressure.is_some() => elapsed >= GROUP_BASELINE,
+            _ => elapsed >= BASELINE || elapsed >= WARM_UP && alone,
+        };
         if warm {
             self.monitor.waits.begin();
         }
@@ -385,6 +393,8 @@ impl Throttle {
             rest: Duration::from_secs_f64(state.rest_s.clamp(0.0, 1e15)),
             observed: self.account.as_ref().map(Account::observed),
             goals,
+            protected: self.monitor.protected(),
+            cleaned: None,
             decisions: std::mem::take(&mut self.decisions),
             absences: self.monitor.absences.take(),
         }
@@ -425,6 +435,23 @@ impl Throttle {
         if let Some(account) = &mut self.account {
             account.take_in(&feedback, self.pacer.state().idle);
         }
+    }
+
+    /// Returns an open directory of the file system.
+    pub(crate) fn directory(&self) -> Result<OwnedFd> {
+        self.on
+            .try_clone()
+            .map_err(|source| self.failed("keep open the directory", source))
+    }
+
+    /// Returns the free bytes of the file system; 0 if nobody knows.
+    pub(crate) fn free_bytes(&self) -> u64 {
+        rustix::fs::fstatvfs(&self.on).map_or(0, |stat| stat.f_bfree.saturating_mul(stat.f_frsize))
+    }
+
+    /// Looks at the devices while something else than the caller frees.
+    pub(crate) fn look(&mut self) -> Result<()> {
+        self.observe()
     }
 
     /// Gives the pacer feedback without asking for an allowance.

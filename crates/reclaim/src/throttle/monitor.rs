@@ -19,6 +19,7 @@ use ssd::Time;
 
 use super::canary::Canary;
 use super::counters::{CanaryIo, DeviceCounters};
+use super::group::Group;
 
 /// Everything that is measured while something is freed.
 #[derive(Debug)]
@@ -29,6 +30,8 @@ pub(super) struct Monitor {
     canary: Option<Canary>,
     pub(super) waits: Waits,
     pub(super) absences: Absences,
+    /// A protected control group.
+    group: Option<Group>,
     /// The foreground's I/O at the last look.
     pub(super) others: Option<Others>,
 }
@@ -40,6 +43,7 @@ impl Monitor {
         counters: DeviceCounters,
         canary: Option<Canary>,
         uncounted: Option<Arc<File>>,
+        group: Option<Group>,
         paced: bool,
     ) -> Monitor {
         Monitor {
@@ -51,6 +55,7 @@ impl Monitor {
                 true => Absences::watch(),
                 false => Absences::default(),
             },
+            group,
             others: None,
         }
     }
@@ -78,10 +83,16 @@ impl Monitor {
             flushes: self.counters.flushes(),
             canary,
             others,
+            pressure: self.group.as_mut().and_then(Group::waited),
             deleters_beside: self.counters.deleters_beside(),
             absent,
             ..Feedback::default()
         }
+    }
+
+    /// Returns the name of the protected control group.
+    pub(super) fn protected(&self) -> Option<String> {
+        self.group.as_ref().map(|group| group.name().to_owned())
     }
 
     /// Returns whether anything but the canary has read since the beginning.

@@ -17,6 +17,7 @@ use super::canary::{self, Canary, CanaryError};
 use super::commits::{Commits, Ledger};
 use super::counters::DeviceCounters;
 use super::decisions::Decisions;
+use super::group::{Group, Protected};
 use super::monitor::Monitor;
 use super::space::SpaceWatch;
 use super::stack::Stack;
@@ -140,6 +141,8 @@ pub struct Pacing {
     /// foreground of a simulated drive, whose reads don't wait in the loop
     /// driver behind discards.
     pub canary_group: Option<PathBuf>,
+    /// The control group whose waits the goal's `max_pressure` limits.
+    pub protect: Option<Protected>,
     /// No commit is forced after a piece: discards come when the file system
     /// likes. Only for policies that don't wait for them.
     pub skip_commits: bool,
@@ -154,6 +157,7 @@ impl Pacing {
             canary: CanaryFile::default(),
             reads_per_s: None,
             canary_group: None,
+            protect: None,
             skip_commits: false,
         }
     }
@@ -216,6 +220,7 @@ impl Observation {
         }
         let sources: &[Source] = if paced { &stack.sources } else { &[] };
         let counters = DeviceCounters::open(&SysRoot::host(), sources).map_err(counters_failed)?;
+        let group = pacing.protect.clone().filter(|_| paced).map(Group::new);
         let uncounted = file.clone().filter(|_| stack.uncounted);
         let made = matches!(pacing.canary, CanaryFile::Made);
         let mut anchor = file.filter(|_| made && deletes);
@@ -223,7 +228,7 @@ impl Observation {
             anchor = nameless(on).ok().map(Arc::new);
         }
         Ok(Observation {
-            monitor: Monitor::new(counters, canary, uncounted, paced),
+            monitor: Monitor::new(counters, canary, uncounted, group, paced),
             anchor,
             no_canary,
             began: Instant::now(),

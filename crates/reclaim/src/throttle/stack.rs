@@ -27,6 +27,8 @@ pub struct Stack {
     /// Block groups that have become empty are discarded whole, whatever was discarded in
     /// them: by the commit after the one that woke the cleaner thread (btrfs).
     pub(crate) discards_twice: bool,
+    /// btrfs accounts quotas by extent.
+    pub(crate) quotas: bool,
     /// The file system.
     pub(crate) file_system: FileSystem,
     /// The size of its blocks in bytes, at least 512.
@@ -103,6 +105,8 @@ impl Stack {
             commit,
             frees_in_background: fs.frees_in_background(),
             discards_twice: fs.discards_twice() && commit == Commit::Whole,
+            quotas: fs == FileSystem::Btrfs
+                && top.is_some_and(|top| storage::stack::quotas(sys, &top.name)),
             file_system: fs,
             block,
             unit: largest

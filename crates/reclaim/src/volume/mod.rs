@@ -9,9 +9,11 @@
 //! | XFS, of unlinked names | after a commit that follows the background work in which their space is freed | it repeats the commit until the debt is paid |
 //! | btrfs, `discard=sync` | within the commit of the transaction | it commits the whole file system after each piece, which ends at an extent's boundary: part of an extent frees nothing |
 //! | btrfs, of block groups (1 GiB) that have become empty | whole, up to a minute later, all at once | it wakes the cleaner thread with each commit: then they come one by one with the next |
+//! | btrfs, of a deleted subvolume | with the commits in which the cleaner thread frees it | it waits until the cleaner has finished, and the pacer grants the next subvolume after that |
 //! | btrfs, `discard=async`; f2fs | long after, by 120 s on btrfs | it doesn't wait for the debt and holds a rate |
 //! | any, mounted without discard, or on devices that take none | never | it paces nothing and prints a note |
 
+mod cleaner;
 mod cutting;
 mod file;
 mod probe;
@@ -35,6 +37,8 @@ use crate::{ReclaimError, Result};
 use cutting::Cutting;
 use file::Remains;
 
+pub use cleaner::Cleaned;
+pub(crate) use cleaner::Cleaner;
 pub(crate) use probe::try_latency;
 
 /// Files of at least this many bytes are emptied piece by piece, and a deletion of at least this
@@ -72,6 +76,9 @@ pub struct Volume {
     /// The piece that small files share.
     piece: SharedPiece,
     skip_commits: bool,
+    cleaner: Cleaner,
+    /// The share of the time that the goal lets other I/O lose; 1 without a goal.
+    share: f64,
 }
 
 /// A piece that was granted for small files.
@@ -139,6 +146,8 @@ impl Volume {
                 granted: Instant::now(),
             },
             skip_commits: pacing.skip_commits,
+            cleaner: Cleaner::default(),
+            share: pacing.goal().map_or(1.0, |goal| goal.slowdown),
         })
     }
 
@@ -285,7 +294,11 @@ impl Volume {
         if self.stack.discards_twice && self.throttle.freed_bytes() >= GROUP / 8 {
             self.empty_groups(listener)?;
         }
-        let summary = self.throttle.finish(listener)?;
+        let cleaned = self.cleaner.done;
+        let summary = Summary {
+            cleaned: (cleaned.subvolumes > 0).then_some(cleaned),
+            ..self.throttle.finish(listener)?
+        };
         Ok(match self.stack.commit {
             Commit::File => summary,
             Commit::Within | Commit::Whole => Summary {

@@ -57,6 +57,9 @@ pub struct Mounted {
     /// Whether it is a btrfs that accounts full quotas.
     #[serde(skip)]
     pub quotas: bool,
+    /// Deleted subvolumes that btrfs' cleaner has not freed yet; 0 where this user may not look.
+    #[serde(skip)]
+    pub deleted_subvolumes: usize,
     /// Whether it is mounted read-only.
     pub read_only: bool,
     /// Discards that it has not sent yet, where it reports that.
@@ -194,14 +197,23 @@ fn mounted(
         when: rules.when(sends, journal),
         journal,
         quotas: rules == FileSystem::Btrfs && top.is_some_and(|top| quotas(sys, &top.name)),
+        deleted_subvolumes: match rules == FileSystem::Btrfs && sys.is_host() {
+            true => deleted_subvolumes(&mount.mount_point),
+            false => 0,
+        },
         read_only: mount.read_only(),
         pending: top.and_then(|top| Pending::of(sys, rules, &top.name)),
     }
 }
 
-/// Whether the btrfs on a device accounts quotas by extent (`qgroups/mode`, Linux 6.7; simple quotas
+fn deleted_subvolumes(at: &Path) -> usize {
+    let pending = std::fs::File::open(at).and_then(linux::subvolume::pending);
+    pending.map_or(0, |all| all.len())
+}
+
+/// Returns whether the btrfs on a device accounts quotas by extent (`qgroups/mode`, Linux 6.7; simple quotas
 /// cost little).
-fn quotas(sys: &SysRoot, device: &str) -> bool {
+pub fn quotas(sys: &SysRoot, device: &str) -> bool {
     let Some(uuid) = crate::devices::btrfs_uuid(sys, device) else {
         return false;
     };

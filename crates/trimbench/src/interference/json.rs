@@ -53,6 +53,13 @@ pub(crate) fn measured(summary: &Summary, given: &GoalArgs) -> Value {
         "flushers": observed.and_then(|observed| observed.flushers).map(|r| readers(&r)),
         "canary": observed.and_then(|observed| observed.canary).map(|c| canary(&c)),
         "goals": summary.goals.iter().map(|goal| result(goal, given)).collect::<Vec<_>>(),
+        "protected": observed.and_then(|observed| observed.group),
+        "cleaner": summary.cleaned.map(|work| json!({
+            "subvolumes": work.subvolumes,
+            "seconds": seconds(work.took),
+            "beyond_goal_s": seconds(work.beyond),
+            "quotas_s": work.quotas.map(seconds),
+        })),
         "decisions": decisions(&summary.decisions),
         "absences": summary.absences,
     })
@@ -92,6 +99,7 @@ fn result(of: &GoalResult, given: &GoalArgs) -> Value {
         Limit::Slowdown(share) => ("slowdown", "share", share),
         Limit::MaxLatency(limit) => ("max-latency", "s", seconds(limit)),
         Limit::Deadline(limit) => ("deadline", "s", seconds(limit)),
+        Limit::Pressure(share) => ("pressure", "share", share),
     };
     json!({
         "goal": goal,

@@ -119,7 +119,7 @@ fn what_is_shared_is_not_waited_for() {
 }
 
 #[test]
-fn subvolumes_go_in_place_and_snapshots_keep_what_they_have() {
+fn subvolumes_are_deleted_and_snapshots_keep_what_they_have() {
     let Some(fs) = ground(Fs::Btrfs, "discard=sync", 2048) else {
         return;
     };
@@ -153,18 +153,14 @@ fn subvolumes_go_in_place_and_snapshots_keep_what_they_have() {
     is_paid("in place", &done);
 
     let done = quickly(here, &["-r", "sub"]);
-    let place = "'sub' was removed in place: it is a mount point or subvolume";
-    assert!(done.succeeds().stderr.contains(place), "{}", done.text());
+    let deleted = "the kernel's cleaner freed 1 subvolume in ";
+    assert!(done.succeeds().stderr.contains(deleted), "{}", done.text());
     assert!(!done.text().contains("no discards came"), "{}", done.text());
     assert_eq!(
         fs::metadata(here.join("snap/d/big")).unwrap().len(),
         8 << 20
     );
     // A snapshot that may not be written to.
-    quickly(here, &["-r", "snap"])
-        .fails_with(1, &["cannot remove 'snap/", "Read-only file system"]);
-    assert_eq!(seen(here), ["snap"]);
-    must("btrfs", &["property", "set", &path("snap"), "ro", "false"]);
     quickly(here, &["-r", "snap"]).succeeds();
     assert_eq!(seen(here), [""; 0]);
 }

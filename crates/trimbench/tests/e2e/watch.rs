@@ -68,7 +68,7 @@ fn a_stall_on_a_slow_drive_is_shown_recorded_and_counted() {
     command.args(["--interval", "200ms", "--for", "11s"]);
     command.arg("--json").arg(file("updates"));
     command.arg("--output").arg(file("record.zst"));
-    command.arg("--textfile").arg(file("figures.prom"));
+    command.arg("--prometheus").arg(file("figures.prom"));
     let before = lab.stats(&name);
     // The program that will wait is there from the beginning, so that the first look finds it.
     let stalled = "mkfifo in; dd if=in of=w bs=4k iflag=fullblock oflag=dsync status=none & \
@@ -388,7 +388,7 @@ fn a_real_prometheus_takes_the_figures_and_the_rules() {
         "100ms",
         "--interval",
         "50ms",
-        "--textfile",
+        "--prometheus",
     ]);
     command.arg(&file);
     run(command).succeeds();
@@ -484,5 +484,5 @@ fn what_cannot_be_watched_is_refused() {
     refused(&["--interval", "1ms"], "50ms to 1m");
     refused(&["--prometheus", "nowhere:port"], "cannot listen");
     refused(&["--json", file, "--output", file], "same file");
-    refused(&["--textfile", "/no/such/folder/x"], "/no/such/folder/x");
+    refused(&["--prometheus", "/no/such/folder/x"], "/no/such/folder/x");
 }

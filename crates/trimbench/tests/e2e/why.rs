@@ -345,7 +345,7 @@ fn a_process_a_service_and_all_are_watched() {
             "/sys/fs/cgroup/",
             "--for",
             "200ms",
-            "--folded",
+            "--output",
         ])
         .arg(&stacks);
     let done = run(command);
@@ -378,9 +378,9 @@ fn a_commands_exit_code_and_output_stay_its_own() {
         .arg("why")
         .arg("--json")
         .arg(&json)
-        .arg("--folded")
+        .arg("--output")
         .arg(&stacks);
-    command.arg("--html").arg(&html).arg("--svg").arg(&svg);
+    command.arg("-o").arg(&html).arg("--output").arg(&svg);
     command.args([
         "--for",
         "60s",

@@ -18,6 +18,7 @@ pub(super) fn of(facts: &Inspection, stack: &Stack) -> Vec<Finding> {
         untrimmed(facts, stack, fs),
         inert(facts, stack, fs),
         btrfs_sync(fs),
+        deleted(fs),
         quotas(fs),
         discards_again(facts, fs),
         fat(fs),
@@ -128,6 +129,15 @@ fn mounted(name: &str, fs: &Mounted) -> Finding {
 fn btrfs_sync(fs: &Mounted) -> Option<Finding> {
     let waits = fs.rules() == FileSystem::Btrfs && fs.sends == DiscardSetting::On;
     waits.then(|| mounted("btrfs-sync", fs))
+}
+
+/// Fewer deleted snapshots are freed soon.
+const MANY: usize = 10;
+
+/// Deleted snapshots that the cleaner frees in the background, one after the other.
+fn deleted(fs: &Mounted) -> Option<Finding> {
+    let count = fs.deleted_subvolumes;
+    (count >= MANY).then(|| mounted("btrfs-deleted", fs).with("count", count))
 }
 
 /// Quotas make each deletion of a snapshot a search through all trees.

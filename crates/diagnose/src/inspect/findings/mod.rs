@@ -142,7 +142,8 @@ fn text(name: &str, key: &str) -> Option<&'static str> {
 }
 
 /// Every rule with its severity.
-pub const RULES: [(&str, Severity); 31] = [
+pub const RULES: [(&str, Severity); 32] = [
+    ("btrfs-deleted", Severity::Note),
     ("btrfs-quotas", Severity::Note),
     ("btrfs-sync", Severity::Warning),
     ("claims-but-ignores", Severity::Critical),

@@ -3,13 +3,15 @@
 use std::ffi::CStr;
 use std::os::fd::BorrowedFd;
 
+use linux::subvolume::Subvolume;
 use rustix::fs::AtFlags;
 use rustix::io::Errno;
 
-use super::Remover;
+use super::{Item, Remover};
 use crate::Result;
 use crate::event::{Problem, Question};
 use crate::rm::Asking;
+use crate::rm::kept::kept;
 use crate::rm::survey::is_protected;
 use crate::rm::trash::Trash;
 use crate::rm::tree::{At, Enter, Entry, Kind, Left, Trail, Visit};
@@ -63,6 +65,27 @@ impl Visit for InTree<'_, '_> {
         }
         let path = trail.of(entry.name);
         remover.name(at, entry.name, &path, self.trash)
+    }
+
+    fn whole(
+        &mut self,
+        parent: BorrowedFd<'_>,
+        name: &CStr,
+        trail: &Trail,
+    ) -> Result<Option<bool>> {
+        let found = Subvolume::at(parent, name).filter(|found| {
+            self.remover.dialogue.asking == Asking::Never && kept(found, parent, false).is_none()
+        });
+        let Some(found) = found else { return Ok(None) };
+        let item = Item {
+            parent,
+            name,
+            path: trail.path(),
+            trash: self.trash,
+            one_file_system: false,
+            recursive: true,
+        };
+        self.remover.subvolume(&item, &found).map(Some)
     }
 
     fn leave(&mut self, parent: BorrowedFd<'_>, name: &CStr, trail: &Trail) -> Result<Left> {

@@ -43,6 +43,9 @@ pub(crate) struct Entry {
     /// Stop where another file system begins.
     #[serde(default)]
     pub(crate) one_file_system: bool,
+    /// The UUID of the subvolume that it is. A read-only one keeps its name until its turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) subvolume: Option<[u8; 16]>,
 }
 
 impl Entry {
@@ -191,6 +194,7 @@ mod tests {
             path: name.into(),
             directory: false,
             one_file_system: false,
+            subvolume: None,
         }
     }
 

@@ -4,7 +4,8 @@
 //! is enough. Only this user can reach it. It holds
 //!
 //! - `owner`, locked while a process works on it (see [`linux::owner`]);
-//! - `journal`: the names that the entries had ([`journal`]), on disk before the first rename;
+//! - `journal`: the names that the entries had ([`journal`]), on disk before the first rename. It
+//!   also lists read-only subvolumes, which can't be renamed and keep their names until their turn;
 //! - `000001`, `000002` …: the names that the arguments gave;
 //! - `file`: a large file from a directory in which other users can change names, while it is
 //!   emptied;
@@ -21,6 +22,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use linux::owner::{Found, OwnedDirectory};
+use linux::subvolume::Subvolume;
 use rustix::fs::{AtFlags, FileType, RenameFlags, Stat};
 use rustix::io::Errno;
 use rustix::path::Arg;
@@ -83,7 +85,7 @@ impl Trash {
                 ..trash
             }),
             Err(errno) => {
-                trash.close(&mut Pauses::new(Progress::default(), &mut silent));
+                trash.close(false, &mut Pauses::new(Progress::default(), &mut silent));
                 Err(Unusable(crate::words::of(errno)))
             }
         }
@@ -212,16 +214,33 @@ impl Trash {
         directory::has(&*self.parent, entry.name.as_bytes())
     }
 
-    /// Removes the journal, the owner file and the directory if nothing else is in it. Returns
-    /// whether nothing is left to resume.
+    /// Returns the directory that the trash is in, and the entry's name there, if it is a subvolume
+    /// that has kept its name.
+    pub(crate) fn listed(&self, entry: &Entry) -> Option<(BorrowedFd<'_>, CString)> {
+        let (parent, uuid) = (self.parent.as_fd(), entry.subvolume?);
+        let name = CString::new(entry.name.as_bytes()).ok()?;
+        let found = Subvolume::at(parent, &name)?;
+        (found.uuid == uuid).then_some((parent, name))
+    }
+
+    /// Removes the journal, the owner file and the directory if nothing else is in it, nor, where a
+    /// resume `goes_on`, subvolumes that it lists are left. Returns whether nothing is left to
+    /// resume.
     ///
     /// Each of them frees a block, whose discard can take a slow drive as long as a large one. So
     /// they are removed one by one, with a pause after each.
-    pub(crate) fn close(mut self, pauses: &mut Pauses<'_>) -> bool {
+    pub(crate) fn close(mut self, goes_on: bool, pauses: &mut Pauses<'_>) -> bool {
+        let lists = || {
+            self.entries
+                .iter()
+                .any(|entry| self.listed(entry).is_some())
+        };
+        let lists = goes_on && lists();
         if !self.is_gone()
-            && let Some(to_be_removed) = self.others()
+            && let Some(to_be_removed) = self.others().or(lists.then_some(true))
         {
             // What is only kept needs no note.
+            let to_be_removed = to_be_removed || lists;
             if let (false, Some(link)) = (to_be_removed, self.link) {
                 link.forget();
             }

@@ -87,6 +87,11 @@ pub(crate) trait Visit {
     /// Visits a name that isn't a directory, or whose kind is unknown. `Ok(false)`: it stays, and
     /// so do the directories above it.
     fn name(&mut self, at: At<'_>, entry: Entry<'_>, trail: &Trail) -> Result<bool>;
+    /// Removes a directory with another device number than `parent` as one. `None`: it is to be walked;
+    /// else whether it is gone.
+    fn whole(&mut self, _parent: BorrowedFd<'_>, _name: &CStr, _: &Trail) -> Result<Option<bool>> {
+        Ok(None)
+    }
     /// Leaves a directory, called `name` in `parent`, after all in it was visited. As far as is
     /// known nothing in it stays.
     fn leave(&mut self, parent: BorrowedFd<'_>, name: &CStr, trail: &Trail) -> Result<Left>;
@@ -243,12 +248,30 @@ impl Walk<'_> {
             return Ok(());
         };
         let at = At::new(parent, level.device, level.private);
-        let opened = open(parent.as_fd(), name, self.root.one_file_system)
-            .and_then(|fd| Ok((rustix::fs::fstat(&fd)?, fd)))
-            .and_then(|(stat, fd)| match stat.st_dev == self.device {
-                false if self.root.one_file_system => Err(Errno::XDEV),
-                _ => Ok((stat, fd)),
-            });
+        let enter = || {
+            open(parent.as_fd(), name, self.root.one_file_system)
+                .and_then(|fd| Ok((rustix::fs::fstat(&fd)?, fd)))
+                .and_then(|(stat, fd)| match stat.st_dev == self.device {
+                    false if self.root.one_file_system => Err(Errno::XDEV),
+                    _ => Ok((stat, fd)),
+                })
+        };
+        let mut opened = enter();
+        if opened
+            .as_ref()
+            .is_ok_and(|(stat, _)| stat.st_dev != level.device)
+        {
+            // The kernel frees nothing of a subvolume that is open.
+            drop(opened);
+            let up = self.trail.down(name);
+            let gone = visit.whole(parent.as_fd(), name, self.trail)?;
+            self.trail.up(up);
+            if let Some(gone) = gone {
+                level.stays |= !gone;
+                return Ok(());
+            }
+            opened = enter();
+        }
         let (stat, directory) = match opened {
             Ok(opened) => opened,
             Err(Errno::NOENT) => return Ok(()),

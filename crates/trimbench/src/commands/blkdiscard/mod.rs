@@ -67,6 +67,7 @@ pub(crate) fn run(args: &BlkdiscardArgs) -> Result<Exit, Error> {
     let pacing = Pacing {
         card,
         canary_group: crate::simulated::group_of_device(&args.device),
+        protect: args.goal.protected(),
         ..Pacing::new(Policy::Adaptive(args.goal.goal()))
     };
     let outcome = discarding.run(&pacing, &mut listener);

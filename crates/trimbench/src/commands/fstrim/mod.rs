@@ -243,6 +243,7 @@ fn trimmed(
     let pacing = Pacing {
         card: card.cloned(),
         canary_group: crate::simulated::group_beside(std::slice::from_ref(&one.path)),
+        protect: args.goal.protected(),
         ..Pacing::new(policy(args, details))
     };
     let listener = &mut |event: Event<'_>| printer.hear(event, halt);

@@ -25,6 +25,7 @@ pub(super) fn options(args: &StartArgs, details: &Details, card: Option<Card>) -
         pacing: Pacing {
             card,
             canary_group: crate::simulated::group_beside(&args.mounts),
+            protect: args.goal.protected(),
             ..Pacing::new(Policy::Adaptive(args.goal.goal()))
         },
     }
@@ -54,7 +55,8 @@ pub(super) fn start(
     };
     let mut guards = Vec::new();
     for mount in &args.mounts {
-        let guard = Guard::start(mount, options(args, details, card.clone()), &mut { hear })?;
+        let options = options(args, details, card.clone());
+        let guard = Guard::start(mount, options, &mut { hear })?;
         say(&messages::begins(mount));
         guards.push(guard);
     }

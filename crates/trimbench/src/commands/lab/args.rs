@@ -157,10 +157,7 @@ pub struct StatsArgs {
         value_parser = positive_duration
     )]
     pub watch: Option<Duration>,
-    /// Print the latencies as histograms as well
-    #[arg(long, conflicts_with = "json")]
-    pub histograms: bool,
-    /// All of it as JSON; with --watch, a line each time
+    /// All of it as JSON, with histograms of the latencies; with --watch, a line each time
     #[arg(long)]
     pub json: bool,
     /// Count from 0 afterwards

@@ -56,9 +56,6 @@ fn print(info: &Info, stats: &Stats, since: Option<(Duration, &Stats)>, args: &S
         });
     }
     let mut text = page(info, stats, since);
-    if args.histograms {
-        text += &histograms(stats);
-    }
     if args.watch.is_some() {
         text = match Stream::Out.is_terminal() {
             true => format!("{CLEAR}{text}"),
@@ -186,21 +183,5 @@ fn notes(info: &Info, stats: &Stats) -> String {
          and so does `trimbench run`\nby itself. Writes wait for discards in any case.\n",
         info.spec.name
     );
-    text
-}
-
-/// Latencies of each kind, in steps of two.
-fn histograms(stats: &Stats) -> String {
-    const WIDEST: f64 = 50.0;
-    let mut text = String::new();
-    for kind in stats.kinds.iter().filter(|kind| kind.commands > 0) {
-        text += &format!("\n{}\n", kind.kind.name());
-        let most = kind.histogram.iter().map(|step| step.1).max().unwrap_or(1);
-        for &(us, commands) in &kind.histogram {
-            let bar = (commands as f64 / most as f64 * WIDEST).ceil() as usize;
-            let (us, commands, bar) = (latency_us(us as f64), count(commands), "#".repeat(bar));
-            text += &format!("  up to {us:>9}{commands:>12}  {bar}\n");
-        }
-    }
     text
 }

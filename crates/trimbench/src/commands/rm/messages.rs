@@ -3,9 +3,11 @@
 use std::fmt::Display;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
+use pace::{GoalResult, Kept};
 use reclaim::throttle::Summary;
-use reclaim::{Event, Intention, Reply};
+use reclaim::{Cleaned, Event, Intention, Reply};
 use record::units::names::quoted;
 use record::units::{bytes, counted, seconds};
 
@@ -14,6 +16,9 @@ use super::progress::line;
 use crate::console::Stream;
 use crate::interference;
 use crate::status_line::Live;
+
+/// A shorter excess of the cleaner is not reported.
+const NOTICED: Duration = Duration::from_millis(50);
 
 /// Reports, asks, and stops when the user presses Ctrl-C.
 pub(super) struct Printer {
@@ -100,14 +105,22 @@ pub(super) fn intention(intention: &Intention) -> String {
         (false, None) => "at once".to_owned(),
         (false, Some(why)) => format!("at once ({why})"),
     };
-    let (path, names) = (quoted(&intention.path), counted(intention.names, "name"));
+    let path = quoted(&intention.path);
+    if intention.subvolume {
+        let exclusive = match intention.exclusive {
+            Some(exclusive) => format!("{} that only it has", bytes(exclusive)),
+            None => "an unknown amount (no quotas count it)".to_owned(),
+        };
+        return format!("{path}: would delete the subvolume and free {exclusive}, {pace}{way}\n");
+    }
+    let names = counted(intention.names, "name");
     let freed = bytes(intention.bytes);
     format!("{path}: would free {freed} in {names}, {pace}{way}\n")
 }
 
 /// The result of a deletion, and whether its goal was met: in sentences.
 pub(super) fn summary(summary: &Summary) -> String {
-    if summary.freed == 0 {
+    if summary.freed == 0 && summary.cleaned.is_none() {
         return String::new();
     }
     let gave_up = match summary.written_off {
@@ -121,10 +134,36 @@ pub(super) fn summary(summary: &Summary) -> String {
     let (freed, took) = (bytes(summary.freed), seconds(summary.elapsed.as_secs_f64()));
     let (discarded, lost) = (discarded(summary), interference::lost(summary));
     let text = format!("freed {freed} in {took}, {discarded}{gave_up}; {lost}");
+    let cleaned = summary
+        .cleaned
+        .iter()
+        .flat_map(|work| cleaned(work, summary));
     let lines = std::iter::once(text).chain(interference::goals(summary));
     lines
+        .chain(cleaned)
         .map(|line| format!("trimbench rm: {line}\n"))
         .collect()
+}
+
+/// Describes the work of the kernel's cleaner, which nothing paces.
+fn cleaned(work: &Cleaned, summary: &Summary) -> Vec<String> {
+    let (took, subvolumes) = (work.took, counted(work.subvolumes, "subvolume"));
+    let length = |time: Duration| seconds(time.as_secs_f64());
+    let quotas = work.quotas.map_or(String::new(), |quotas| {
+        let length = length(quotas);
+        format!(", {length} of it in the accounting of quotas (btrfs quota disable saves it)")
+    });
+    let missed = |goal: &GoalResult| matches!(goal.kept, Kept::Missed | Kept::Unsure);
+    let missed = work.beyond >= NOTICED && summary.goals.iter().any(missed);
+    let missed = missed.then(|| {
+        let beyond = length(work.beyond);
+        format!(
+            "goal missed by the kernel's cleaner, {beyond}: it frees a subvolume at its own pace"
+        )
+    });
+    let took = length(took);
+    let work = format!("the kernel's cleaner freed {subvolumes} in {took}{quotas}");
+    std::iter::once(work).chain(missed).collect()
 }
 
 /// Describes how much was discarded. The devices count all discards: also those of other programs,
@@ -154,8 +193,6 @@ fn discarded(summary: &Summary) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use reclaim::throttle::Decisions;
 
     use super::*;
@@ -175,6 +212,8 @@ mod tests {
             rest: Duration::ZERO,
             observed: None,
             goals: Vec::new(),
+            protected: None,
+            cleaned: None,
             decisions: Decisions::default(),
             absences: Vec::new(),
         }
@@ -209,6 +248,34 @@ mod tests {
         let said = "trimbench rm: trimbench itself did not run for 2.0 s (stopped). All figures \
                     leave that time out.\n";
         assert!(summary.ends_with(said), "{summary}");
+    }
+
+    #[test]
+    fn the_cleaners_excess_is_reported_where_the_goal_was_not_certainly_met() {
+        let cleaned = Cleaned {
+            subvolumes: 20,
+            took: Duration::from_secs(3),
+            beyond: Duration::from_millis(1800),
+            quotas: Some(Duration::from_secs(1)),
+        };
+        let of = |kept| Summary {
+            cleaned: Some(cleaned),
+            goals: vec![GoalResult {
+                limit: pace::Limit::Slowdown(0.1),
+                kept,
+                measured: None,
+                witness: None,
+                first_missed_s: None,
+                worst: None,
+            }],
+            ..of(0, 0)
+        };
+        let (met, missed) = (summary(&of(Kept::Met)), summary(&of(Kept::Missed)));
+        let work = "the kernel's cleaner freed 20 subvolumes in 3.0 s, 1.0 s of it in the accounting of \
+                    quotas";
+        assert!(met.contains(work) && missed.contains(work), "{met}");
+        let excess = "goal missed by the kernel's cleaner, 1.8 s";
+        assert!(missed.contains(excess) && !met.contains(excess), "{missed}");
     }
 
     #[test]

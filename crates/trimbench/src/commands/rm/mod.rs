@@ -50,6 +50,7 @@ pub(crate) fn run(args: &RmArgs) -> Result<Exit, Error> {
         card: card.clone(),
         canary_group: crate::simulated::group_beside(&places),
         skip_commits: !details.fsync(),
+        protect: args.goal.protected(),
         ..Pacing::new(policy)
     });
     // The JSON has standard output to itself.
@@ -67,6 +68,10 @@ pub(crate) fn run(args: &RmArgs) -> Result<Exit, Error> {
         };
         for intention in &intentions {
             Stream::Out.print(&messages::intention(intention));
+        }
+        let subvolumes = intentions.iter().filter(|one| one.subvolume).count();
+        if subvolumes > 1 {
+            Stream::Out.print(&format!("{subvolumes} subvolumes, one after the other\n"));
         }
         goal_foreseen(args, card.as_ref(), &intentions)?;
         return Ok(match failures {

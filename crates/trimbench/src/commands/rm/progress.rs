@@ -15,6 +15,8 @@ pub(super) fn line(progress: &Progress, elapsed: Duration) -> String {
     if freed > 0 || all > 0 {
         let of = match all {
             0 => String::new(),
+            // Nobody knew how much a subvolume holds.
+            all if all < freed => String::new(),
             all => format!(" of {}", bytes(all)),
         };
         parts.push(format!("{}{of} freed", bytes(freed)));

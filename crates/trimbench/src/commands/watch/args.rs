@@ -43,13 +43,10 @@ pub struct WatchArgs {
     /// Record the run for `trimbench report` and `compare` (compressed if its name ends in .zst)
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Answer Prometheus at this address, HOST:PORT or :PORT, path /metrics
-    #[arg(long, value_name = "ADDRESS")]
+    /// Answer Prometheus at HOST:PORT or :PORT, path /metrics; or replace FILE at each update, in the
+    /// directory of node_exporter's textfile collector
+    #[arg(long, value_name = "ADDRESS|FILE")]
     pub prometheus: Option<String>,
-    /// Replace this file at each update by figures for Prometheus, in the directory of
-    /// node_exporter's textfile collector
-    #[arg(long, value_name = "FILE")]
-    pub textfile: Option<PathBuf>,
     /// Show neither the view nor lines
     #[arg(short, long)]
     pub quiet: bool,

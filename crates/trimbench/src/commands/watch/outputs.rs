@@ -147,30 +147,36 @@ impl Recorded {
 }
 
 fn figures(args: &WatchArgs) -> Result<Option<Figures>, Error> {
-    if args.prometheus.is_none() && args.textfile.is_none() {
+    let Some(place) = &args.prometheus else {
         return Ok(None);
-    }
+    };
     let (metrics, registry) = Metrics::new();
     let registry = Arc::new(registry);
-    if let Some(address) = &args.prometheus {
-        let server = Server::bind(address)?;
-        if args.quiet
-            && let Ok(address) = server.address()
-        {
-            Stream::Err.print(&format!("figures at http://{address}/metrics\n"));
+    let textfile = is_file(place).then(|| PathBuf::from(place));
+    match &textfile {
+        None => {
+            let server = Server::bind(place)?;
+            if args.quiet
+                && let Ok(address) = server.address()
+            {
+                Stream::Err.print(&format!("figures at http://{address}/metrics\n"));
+            }
+            server.serve(Arc::clone(&registry));
         }
-        server.serve(Arc::clone(&registry));
-    }
-    if let Some(path) = &args.textfile {
-        write_textfile(path, &registry).map_err(|error| match error {
+        Some(path) => write_textfile(path, &registry).map_err(|error| match error {
             // Nothing was begun.
             Error::OutputWrite { path, source } => Error::OutputOpen { path, source },
             other => other,
-        })?;
+        })?,
     }
     Ok(Some(Figures {
         metrics,
         registry,
-        textfile: args.textfile.clone(),
+        textfile,
     }))
+}
+
+/// Returns whether the place for the figures is a file, and no address.
+fn is_file(place: &str) -> bool {
+    place.contains('/') || !place.contains(':')
 }

@@ -19,7 +19,7 @@ Examples:
   trimbench why --pid 1234 --for 10s      what does this process wait for?
   trimbench why --all --for 30s           who waits on this machine?
   trimbench why --service postgresql      the processes of a unit of systemd
-  trimbench why --html why.html -- make   a flame graph beside the discards
+  trimbench why -o why.html -- make       a flame graph beside the discards
   trimbench why --record                  remember the last 15 minutes
   trimbench why --since 12:01 --for 30s   what waited then? The recorder knows
 
@@ -55,7 +55,7 @@ pub struct WhyArgs {
     #[arg(
         long,
         conflicts_with_all = [
-            "command", "pid", "all", "service", "duration", "json", "folded", "html", "svg",
+            "command", "pid", "all", "service", "duration", "json", "output",
         ]
     )]
     pub record: bool,
@@ -75,15 +75,12 @@ pub struct WhyArgs {
     /// Write the report as JSON as well (`-`: to standard output, instead of the text)
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Write the stacks of all waits in the folded format of flame graph tools
-    #[arg(hide_short_help = true, long, value_name = "FILE")]
-    pub folded: Option<PathBuf>,
-    /// Write a page: the blocked time as a flame graph, the timeline of discards, and the report
-    #[arg(long, value_name = "FILE")]
-    pub html: Option<PathBuf>,
-    /// Write the page's picture alone
-    #[arg(long, value_name = "FILE")]
-    pub svg: Option<PathBuf>,
+    /// Write a page (.html), its picture alone (.svg), or the stacks for flame graph tools (any other
+    /// name)
+    ///
+    /// The page has the blocked time as a flame graph, the timeline of discards, and the report.
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Vec<PathBuf>,
 }
 
 section! {

@@ -1,5 +1,7 @@
 //! Stacks and pictures of a report.
 
+use std::path::{Path, PathBuf};
+
 use diagnose::Look;
 use diagnose::why::{Observation, Second, Subject, Why, folded, stacks, text};
 use report::flame::{self, Blocked, Stretch};
@@ -16,21 +18,32 @@ const LOOK: Look = Look {
 };
 
 /// The files that were asked for.
-pub(super) struct Pictures {
-    folded: Option<Sink>,
-    html: Option<Sink>,
-    svg: Option<Sink>,
+pub(super) struct Pictures(Vec<(Kind, Sink)>);
+
+/// The content of a file, by its name.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Page,
+    Picture,
+    Stacks,
+}
+
+impl Kind {
+    fn of(path: &Path) -> Kind {
+        match path.extension().and_then(|end| end.to_str()) {
+            Some("html") => Kind::Page,
+            Some("svg") => Kind::Picture,
+            _ => Kind::Stacks,
+        }
+    }
 }
 
 impl Pictures {
     /// Opens them, so that one that can't be written is known before anything is watched.
     pub(super) fn open(args: &WhyArgs) -> Result<Pictures, Error> {
-        let open = |path: &Option<std::path::PathBuf>| path.as_deref().map(Sink::file).transpose();
-        Ok(Pictures {
-            folded: open(&args.folded)?,
-            html: open(&args.html)?,
-            svg: open(&args.svg)?,
-        })
+        let open = |path: &PathBuf| Ok((Kind::of(path), Sink::file(path)?));
+        let all = args.output.iter().map(open);
+        Ok(Pictures(all.collect::<Result<_, Error>>()?))
     }
 
     /// Writes them.
@@ -40,29 +53,24 @@ impl Pictures {
         observation: &Observation,
         subject: &Subject,
     ) -> Result<(), Error> {
-        let all = stacks(observation, subject);
-        if let Some(mut sink) = self.folded {
-            sink.write(|to| to.write_all(folded(&all).as_bytes()))?;
-        }
-        if self.html.is_none() && self.svg.is_none() {
+        if self.0.is_empty() {
             return Ok(());
         }
         let end_s = observation.to_s - observation.from_s;
+        let timeline = why.timeline.iter();
         let blocked = Blocked {
             title: why.sentence.clone(),
             report: text::page(why, LOOK),
-            stacks: all,
-            timeline: why
-                .timeline
-                .iter()
-                .map(|second| stretch(second, end_s))
-                .collect(),
+            stacks: stacks(observation, subject),
+            timeline: timeline.map(|second| stretch(second, end_s)).collect(),
         };
-        if let Some(mut sink) = self.svg {
-            sink.write(|to| to.write_all(flame::svg(&blocked).as_bytes()))?;
-        }
-        if let Some(mut sink) = self.html {
-            sink.write(|to| to.write_all(flame::html(&blocked).as_bytes()))?;
+        for (kind, mut sink) in self.0 {
+            let text = match kind {
+                Kind::Page => flame::html(&blocked),
+                Kind::Picture => flame::svg(&blocked),
+                Kind::Stacks => folded(&blocked.stacks),
+            };
+            sink.write(|to| to.write_all(text.as_bytes()))?;
         }
         Ok(())
     }

@@ -42,27 +42,7 @@ pub(super) fn is_there(subject: &Subject) -> bool {
 
 /// The directory of a control group.
 fn group(name: &str) -> Result<PathBuf, Error> {
-    const ROOTS: [&str; 3] = [
-        "/sys/fs/cgroup",
-        "/sys/fs/cgroup/unified",
-        "/sys/fs/cgroup/systemd",
-    ];
-    let unit = match name.contains('.') || name.contains('/') {
-        true => name.to_owned(),
-        false => format!("{name}.service"),
-    };
-    let inside = name
-        .trim_start_matches("/sys/fs/cgroup")
-        .trim_start_matches('/');
-    let direct = ROOTS.iter().map(|root| Path::new(root).join(inside));
-    let units = ROOTS
-        .iter()
-        .filter_map(|root| find(Path::new(root), &unit, 4));
-    let has = |directory: &PathBuf| directory.join("cgroup.procs").is_file();
-    let mut all = direct
-        .filter(|_| !inside.is_empty())
-        .chain(units)
-        .filter(has);
+    let mut all = linux::cgroup::named(name).into_iter();
     all.next().ok_or_else(|| {
         let help = match Path::new("/run/systemd/system").is_dir() {
             true => "`systemctl list-units` lists the names",
@@ -75,17 +55,4 @@ fn group(name: &str) -> Result<PathBuf, Error> {
             "there is no control group {name:?} below /sys/fs/cgroup; {help}"
         ))
     })
-}
-
-/// A directory of this name, at most so deep.
-fn find(directory: &Path, name: &str, depth: u32) -> Option<PathBuf> {
-    let direct = directory.join(name);
-    if direct.is_dir() {
-        return Some(direct);
-    }
-    let deeper = depth.checked_sub(1)?;
-    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-    entries
-        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
-        .find_map(|entry| find(&entry.path(), name, deeper))
 }

@@ -1,0 +1,138 @@
+//! Deletes subvolumes and snapshots of btrfs, one at a time.
+//!
+//! The kernel frees a deleted subvolume in the background, at its own pace, which nothing can slow
+//! down. So large files of a writable subvolume that no other one shares are emptied before, as the
+//! pacer allows, once the subvolume is in a trash. The next subvolume waits until the kernel has
+//! freed the last one and the goal allows more.
+
+use std::ffi::CStr;
+use std::os::fd::BorrowedFd;
+
+use linux::files::extents_within;
+use linux::subvolume::Subvolume;
+use rustix::fs::AtFlags;
+use rustix::io::Errno;
+
+use super::{Item, Remover};
+use crate::event::Problem;
+use crate::rm::places::frees;
+use crate::rm::trash::Trash;
+use crate::rm::tree::{At, Enter, Entry, Kind, Left, Root, Trail, Visit, walk};
+use crate::volume::{Cleaner, LARGE};
+use crate::{Result, directory};
+
+impl Remover<'_> {
+    /// Deletes a subvolume, and waits until the kernel has freed it. Returns whether its name is
+    /// gone.
+    pub(super) fn subvolume(&mut self, item: &Item<'_>, found: &Subvolume) -> Result<bool> {
+        let (parent, path) = (item.parent, item.path);
+        let opened = At::of(parent).and_then(|at| Ok((at, directory::reopen(parent)?)));
+        let (at, on) = match opened {
+            Ok(opened) => opened,
+            Err(errno) => return self.stays(path, Problem::System(errno)),
+        };
+        let hear = &mut |event: crate::Event<'_>| self.dialogue.hear(event);
+        self.volumes.note_full_speed(at, hear);
+        self.volumes.prepare(at, &self.current, hear)?;
+        if let Some(trash) = item.trash.filter(|_| !found.read_only) {
+            self.begun = true;
+            self.large_files(item, trash)?;
+        }
+        let hear = &mut |event: crate::Event<'_>| self.dialogue.hear(event);
+        let deleted = match self.volumes.of(at.device) {
+            Some(volume) => volume.delete_subvolume(found, hear)?,
+            None => found.delete(&on),
+        };
+        if let Err(error) = deleted {
+            return self.stays(path, refused(&error));
+        }
+        self.dialogue.gone(path, true);
+        let hear = &mut |event: crate::Event<'_>| self.dialogue.hear(event);
+        let freed = match self.volumes.of(at.device) {
+            Some(volume) => volume.wait_for_cleaner(found, hear)?,
+            None => Cleaner::default().wait(&on, found, hear)?,
+        };
+        if !freed {
+            let name = record::units::names::quoted(path);
+            self.dialogue.note(&format_args!(
+                "{name} is deleted, and its space comes free when no process has a file of it open"
+            ));
+        }
+        Ok(true)
+    }
+
+    /// Empties and removes the large files that only this subvolume has.
+    fn large_files(&mut self, item: &Item<'_>, trash: &Trash) -> Result<()> {
+        let root = Root {
+            parent: item.parent,
+            name: item.name,
+            one_file_system: true,
+            files_first: true,
+        };
+        let mut visit = LargeFiles {
+            remover: self,
+            trash,
+        };
+        walk(&root, &mut Trail::new(item.path), &mut visit).map(drop)
+    }
+}
+
+/// Explains why the kernel does not delete a subvolume.
+fn refused(error: &std::io::Error) -> Problem {
+    match Errno::from_io_error(error) {
+        Some(Errno::PERM) => Problem::Words(
+            "the kernel refuses, as for the default subvolume, one that is being sent, or one with a \
+             swap file in use"
+                .to_owned(),
+        ),
+        Some(Errno::NOTTY) => {
+            Problem::Words("the deletion of subvolumes needs Linux 5.7".to_owned())
+        }
+        Some(errno) => Problem::System(errno),
+        None => Problem::Words(crate::words::of_io(error)),
+    }
+}
+
+/// Removes large files, and nothing else.
+struct LargeFiles<'r, 'a> {
+    remover: &'r mut Remover<'a>,
+    trash: &'r Trash,
+}
+
+impl Visit for LargeFiles<'_, '_> {
+    fn enter(&mut self, _: At<'_>, _: &Trail) -> Result<Enter> {
+        self.remover.dialogue.step()?;
+        Ok(Enter::Yes)
+    }
+
+    fn name(&mut self, at: At<'_>, entry: Entry<'_>, trail: &Trail) -> Result<bool> {
+        self.remover.dialogue.step()?;
+        if entry.kind != Kind::Other && is_large_and_unshared(at.fd, entry.name) {
+            let path = trail.of(entry.name);
+            self.remover.name(at, entry.name, &path, Some(self.trash))?;
+        }
+        Ok(true)
+    }
+
+    fn leave(&mut self, _: BorrowedFd<'_>, _: &CStr, _: &Trail) -> Result<Left> {
+        Ok(Left::Done)
+    }
+
+    fn failed(&mut self, _: Option<BorrowedFd<'_>>, _: &CStr, _: &Trail, _: Errno) -> Result<bool> {
+        Ok(true)
+    }
+
+    fn removed(&self) -> u64 {
+        self.remover.names()
+    }
+}
+
+/// Returns whether a file is large and no snapshot or other file shares any of it.
+fn is_large_and_unshared(at: BorrowedFd<'_>, name: &CStr) -> bool {
+    let stat = rustix::fs::statat(at, name, AtFlags::SYMLINK_NOFOLLOW);
+    stat.is_ok_and(|stat| frees(&stat) >= LARGE)
+        && directory::open(at, name).is_ok_and(|file| {
+            extents_within(&file, 0, u64::MAX)
+                .is_ok_and(|extents| extents.iter().all(|extent| !extent.shared))
+        })
+}
