@@ -142,7 +142,8 @@ fn text(name: &str, key: &str) -> Option<&'static str> {
 }
 
 /// Every rule with its severity.
-pub const RULES: [(&str, Severity); 31] = [
+pub const RULES: [(&str, Severity); 33] = [
+    ("amplified", Severity::Warning),
     ("btrfs-quotas", Severity::Note),
     ("btrfs-sync", Severity::Warning),
     ("claims-but-ignores", Severity::Critical),
@@ -171,6 +172,7 @@ pub const RULES: [(&str, Severity); 31] = [
     ("timer-misses-mount", Severity::Warning),
     ("trim-capped", Severity::Note),
     ("trim-unqueued", Severity::Note),
+    ("trims-recorded-slow", Severity::Warning),
     ("trims-too-much", Severity::Critical),
     ("usb-lbpme", Severity::Warning),
     ("vdo-flood", Severity::Warning),
