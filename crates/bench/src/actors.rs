@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use load::{ActorSpec, Blocks, Engine, LoadError, LoopKind, Op, Region, Work};
+use load::{ActorSpec, Allowance, Blocks, Engine, LoadError, LoopKind, Op, Region, Work};
 use record::ActorInfo;
 
 use crate::error::BenchError;
@@ -109,13 +109,18 @@ fn specs(plan: &Plan) -> Vec<ActorSpec> {
     specs
 }
 
-/// Tells an actor what it works on.
+/// Tells an actor what it works on, and what writers may write, all together.
 ///
 /// # Errors
 /// When it can't be opened as the actor needs it.
-pub(crate) fn aim(actor: &mut ActorSpec, area: WorkArea) -> Result<(), LoadError> {
+pub(crate) fn aim(
+    actor: &mut ActorSpec,
+    area: WorkArea,
+    allowance: Option<&Arc<Allowance>>,
+) -> Result<(), LoadError> {
     match (&mut actor.work, area) {
         (Work::Blocks(blocks), WorkArea::Bytes { path, len }) if blocks.op != Op::Nop => {
+            blocks.allowance = allowance.filter(|_| blocks.op.writes()).cloned();
             blocks.target = Some(Region {
                 file: Arc::new(load::target::open(&path, blocks.op, blocks.direct)?),
                 start: 0,

@@ -100,7 +100,14 @@ pub(crate) fn of(plan: &Plan, scenario: &Scenario, survey: &Survey) -> Result<Si
     let foreground = match asked {
         _ if !plan.needs_file() => Bytes::Exactly(0),
         Some(bytes) => Bytes::Exactly(bytes),
-        None => Bytes::AtMost(scenario.foreground.size_bytes()),
+        None => {
+            let most = scenario.foreground.size_bytes();
+            // Most of what may be written is for the measurement.
+            Bytes::AtMost(
+                plan.writes_at_most()
+                    .map_or(most, |limit| most.min(limit / 8)),
+            )
+        }
     };
     let deletion = match (&plan.deletion, scenario.deletion.size_bytes) {
         (None, _) => Bytes::Exactly(0),
@@ -116,7 +123,7 @@ pub(crate) fn of(plan: &Plan, scenario: &Scenario, survey: &Survey) -> Result<Si
                 foreground,
                 other_bytes: other_bytes(plan)?,
                 fragments: fragments(plan, survey)?,
-                into_reserve: plan.event().is_some(),
+                into_reserve: plan.event().is_some() && plan.writes_at_most().is_none(),
             };
             choose(&survey.space, wanted).map_err(|source| {
                 let path = path.clone();

@@ -56,6 +56,11 @@ impl Watched {
         sample.interval
     }
 
+    /// Whether it writes blocks.
+    pub(crate) fn writes(&self) -> bool {
+        matches!(self.series.info.op.as_str(), "write" | "append")
+    }
+
     /// Begins anew: what happened since the last call is counted nowhere.
     pub(crate) fn leave_out(&mut self, now: Nanos) -> Option<ActorInterval> {
         self.sampler.sample(now);

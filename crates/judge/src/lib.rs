@@ -17,5 +17,5 @@ pub mod compare;
 mod judging;
 pub mod verdict;
 
-pub use judging::{JudgeOptions, counting, drift, judge};
+pub use judging::{JudgeOptions, counting, drift, gain, judge};
 pub use verdict::Verdict;

@@ -99,6 +99,9 @@ fn make(spec: &Spec, card: &Card) -> Result<Device<FuseReply>, LabError> {
         drive.premap(0..spec.size_bytes);
         store.premap(0..spec.size_bytes);
     }
+    if spec.aged > 0.0 {
+        drive.age(spec.aged);
+    }
     if spec.keep {
         let data = store
             .data()
@@ -237,6 +240,8 @@ fn set(changes: &[String], place: &Place, spec: &mut Spec) -> Result<Card, Strin
         Some("granule")
     } else if old.figures().discard.is_some() != new.discard.is_some() {
         Some("supported")
+    } else if old.figures().flash != new.flash {
+        Some("flash.geometry")
     } else {
         None
     };

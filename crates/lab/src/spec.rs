@@ -22,6 +22,10 @@ pub struct Spec {
     /// Whether all of it counts as mapped from the start, as on a drive that was
     /// filled once. Such space reads as a pattern and takes no memory.
     pub premapped: bool,
+    /// The share of it that was filled, overwritten at random and never discarded before it was
+    /// made; its card describes its flash. See [`ssd::Drive::age`].
+    #[serde(default)]
+    pub aged: f64,
     /// Where its data are kept; `None`: in memory.
     pub store: Option<PathBuf>,
     /// Most bytes of data it keeps; what is written beyond fails with `EIO`.
@@ -78,6 +82,7 @@ impl Spec {
             card_toml: card.to_string(),
             size_bytes,
             premapped: false,
+            aged: 0.0,
             store: None,
             store_limit_bytes: None,
             volatile_cache: false,
@@ -123,6 +128,9 @@ impl Spec {
         }
         if u32::try_from(card.figures().granule).is_err() {
             return bad("a map granule of 4 GiB or more: a loop device can't say so".to_owned());
+        }
+        if self.aged > 0.0 && card.figures().flash.is_none() {
+            return bad("wear and no flash: set flash.geometry, too".to_owned());
         }
         if self.mount.is_some() && self.fs.is_none() {
             return bad("a place to mount it, but no file system".to_owned());

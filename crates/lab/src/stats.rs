@@ -35,6 +35,10 @@ pub struct Stats {
     pub lost_to_rounding_bytes: u64,
     /// Bytes of discards too short to be taken.
     pub ignored_bytes: u64,
+    /// Pages that the host wrote and that cleaning moved, in its flash, those of wearing it in among
+    /// them; `None`: its flash isn't modelled.
+    #[serde(default)]
+    pub flash_pages: Option<[u64; 2]>,
     /// Memory or disk space that the data take on this machine.
     pub stored_bytes: u64,
     /// Writes that failed because the data took all they may: the store's limit,

@@ -53,7 +53,9 @@ pub mod target;
 pub mod task;
 pub mod workers;
 
-pub use actor::{Actor, ActorSpec, Blocks, Engine, Op, Region, Series, Unfinished, Work};
+pub use actor::{
+    Actor, ActorSpec, Allowance, Blocks, Engine, Op, Region, Series, Unfinished, Work,
+};
 pub use clock::{Clock, Nanos};
 pub use deleter::{Deletion, DeletionOutcome, DeletionProgress, DeletionSpec};
 pub use error::LoadError;

@@ -379,7 +379,15 @@ fn with_old_file() -> Option<TinyFs> {
 
 fn event(dir: &Path, trigger: Trigger) -> Deletion {
     let quiet = Duration::ZERO;
-    start(within(dir, Event { trigger, quiet }, Files::default()))
+    start(within(
+        dir,
+        Event {
+            trigger,
+            quiet,
+            writes_at_most_bytes: None,
+        },
+        Files::default(),
+    ))
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use ::judge::Verdict;
 use ::judge::verdict::{
-    Between, Control, Deletion, Dip, DipDiscards, Discard, Finding, Fit, Foreground,
-    OthersDiscards, Stall, Waited, WriteFigures, Writes,
+    Between, Control, Deletion, Dip, DipDiscards, Discard, Finding, Fit, Foreground, Gain,
+    GainFinding, OthersDiscards, Stall, Waited, WriteFigures, Writes,
 };
 
 use record::units::{MIB, byte_rate, bytes, counted, latency_us, percent, seconds};
@@ -24,6 +24,7 @@ pub(crate) struct Fact {
 /// All figures the verdict has.
 pub(crate) fn all(verdict: &Verdict) -> Vec<Fact> {
     let mut facts = Vec::new();
+    facts.extend(verdict.gain.as_ref().and_then(gain));
     facts.extend(verdict.deletion.as_ref().map(deletion));
     for seen in &verdict.foreground {
         foreground(&mut facts, seen, verdict);
@@ -65,6 +66,34 @@ fn writes(writes: &Writes) -> Fact {
     let (parts, interval) = (parts.join(", "), seconds(writes.interval_ms / 1e3));
     let how = format!("(standard deviation over mean, of intervals of {interval})");
     fact("writes", Tone::Plain, format!("{parts} {how}"))
+}
+
+/// Returns what a trim of all free space gained.
+fn gain(gain: &Gain) -> Option<Fact> {
+    let rate = gain.rate?;
+    let [low, high] = [rate.low, rate.high].map(|ratio| format!("{ratio:.2}"));
+    let latency = gain.p99_us.map(|p99| {
+        let [before, after] = [p99.before, p99.after].map(latency_us);
+        format!("; p99 {before} before, {after} after")
+    });
+    let cache = gain
+        .cache_bytes
+        .map(|cache| format!("; fast cache of about {}", bytes(cache)));
+    let text = format!(
+        "writes at {} before, {} after the trim: {:.2} ({low} to {high}) times as fast{}; the \
+         writers wrote {}{}",
+        byte_rate(rate.before),
+        byte_rate(rate.after),
+        rate.ratio,
+        latency.unwrap_or_default(),
+        bytes(gain.written_bytes),
+        cache.unwrap_or_default()
+    );
+    let tone = match gain.finding {
+        GainFinding::Gained => Tone::Bad,
+        _ => Tone::Plain,
+    };
+    Some(fact("gain", tone, text))
 }
 
 /// Returns how much was deleted and how long it took; of an event also how its command ended.

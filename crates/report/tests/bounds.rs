@@ -312,6 +312,7 @@ prop_compose! {
             warnings,
 others: None,
             writes: None,
+            gain: None,
             absences: vec![],
             waits: None,
 }

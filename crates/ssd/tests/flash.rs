@@ -119,3 +119,65 @@ fn discards_are_worth_spare_space_as_frankie_computes() {
         );
     }
 }
+
+/// Overwrites random pages of a drive's first eighth; returns the time for each, in µs, and the
+/// write amplification meanwhile.
+fn overwrite(drive: &mut ssd::Drive, writes: u32) -> (f64, f64) {
+    let mut rng = Rng::new(9);
+    let before = drive.flash().unwrap();
+    let mut took = std::time::Duration::ZERO;
+    for _ in 0..writes {
+        let at = rng.below(drive.capacity() / 8 / PAGE) * PAGE;
+        // It begins when the last one has completed.
+        let write = ssd::Command::Write(at..at + PAGE);
+        drive.submit(ssd::Time::ZERO, write).unwrap();
+        let mut done = Vec::new();
+        while let Some(next) = drive.next_event() {
+            drive.advance(next, &mut done);
+        }
+        let write = done.last().unwrap();
+        took += write.completed.since(write.submitted);
+    }
+    let flash = drive.flash().unwrap().since(before);
+    let micros = took.as_secs_f64() * 1e6;
+    (
+        micros / f64::from(writes),
+        flash.write_amplification().unwrap(),
+    )
+}
+
+const PAGE: u64 = 16 << 10;
+
+#[test]
+fn a_worn_in_drive_writes_as_slowly_as_it_moves_pages_until_it_is_trimmed() {
+    let card = ssd::profiles::by_name("ocz-vertex-2").unwrap().clone();
+    let card = ["flash.geometry=16k 64 7% fifo", "write.latency=1us"]
+        .iter()
+        .fold(card, |card, change| card.with(change).unwrap());
+    let mut drive = ssd::Drive::new(card.figures().clone(), 1 << 28, 1);
+    let fresh = drive.clone();
+    drive.age(0.9);
+    // Until every block was written by this workload.
+    overwrite(&mut drive, 8_000);
+    let (aged, amplified) = overwrite(&mut drive, 8_000);
+    assert!(amplified > 3.0, "{amplified}");
+    let (new, one) = overwrite(&mut fresh.clone(), 8_000);
+    assert!(one < 1.05, "{one}");
+    assert!(
+        (aged / new - amplified).abs() < 0.05 * amplified,
+        "{aged} {new} {amplified}"
+    );
+
+    let mut no_trim = drive.clone();
+    let free = drive.capacity() / 8..drive.capacity();
+    let discard = ssd::Command::Discard(vec![free]);
+    drive.submit(ssd::Time::ZERO, discard).unwrap();
+    overwrite(&mut drive, 8_000);
+    let (trimmed, one) = overwrite(&mut drive, 8_000);
+    assert!(
+        one < 1.05 && (trimmed / new - 1.0).abs() < 0.05,
+        "{trimmed} {new} {one}"
+    );
+    let (still, _) = overwrite(&mut no_trim, 8_000);
+    assert!((still / aged - 1.0).abs() < 0.05, "{still} {aged}");
+}

@@ -5,7 +5,7 @@ use std::path::Path;
 use record::units::MIB;
 use storage::FileSystem;
 
-use super::{ActorSpec, Deletion, FioJob, Place, Plan, Work};
+use super::{ActorSpec, Deletion, FioJob, Method, Place, Plan, Work};
 use crate::error::BenchError;
 use crate::preflight::direct_fits;
 use crate::scenario::{Counters, Scenario};
@@ -38,7 +38,10 @@ impl Plan {
         plan.file.direct = first_blocks.unwrap_or(survey.direct.is_ok());
         let on_device = matches!(survey.place, Place::Device { .. });
         let deletion = |size_bytes| {
-            let method = asked.method(on_device, size_bytes);
+            let mut method = asked.method(on_device, size_bytes);
+            if let (Ok(Some(Method::Event(event))), Some(mount)) = (&mut method, &survey.mount) {
+                event.at_mount(&mount.mount_point.to_string_lossy());
+            }
             let deletion = method.map_err(BenchError::Plan)?.map(|method| Deletion {
                 method,
                 size_bytes,

@@ -167,6 +167,11 @@ impl Plan {
         argv.first().cloned()
     }
 
+    /// Most bytes that the run writes, where that is limited: it measures the gain of a trim.
+    pub fn writes_at_most(&self) -> Option<u64> {
+        self.deletion.as_ref()?.method.writes_at_most()
+    }
+
     /// The trigger of the event, where the run watches one.
     pub fn event(&self) -> Option<&Trigger> {
         self.deletion.as_ref()?.method.event()

@@ -63,7 +63,7 @@ fn figures(deletion: &Deletion) -> Result<(), BenchError> {
 }
 
 /// FITRIM is for root, and needs a device that takes discards.
-fn may_trim(survey: &Survey) -> Result<(), BenchError> {
+pub(super) fn may_trim(survey: &Survey) -> Result<(), BenchError> {
     let may = rustix::thread::capabilities(None)
         .is_ok_and(|sets| sets.effective.contains(CapabilitySet::SYS_ADMIN));
     if !may {

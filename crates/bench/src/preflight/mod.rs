@@ -18,6 +18,7 @@ use crate::survey::Survey;
 use crate::workplace::allow_open_files;
 
 mod deletion;
+mod gain;
 
 /// A run that nothing known speaks against.
 #[derive(Debug)]
@@ -50,6 +51,10 @@ pub fn preflight<'a>(plan: &'a Plan, survey: &'a Survey) -> Result<Checked<'a>, 
     direct_fits(plan, survey)?;
     blocks_fit(plan)?;
     deletion::check(plan, survey)?;
+    if let Some(limit) = plan.writes_at_most() {
+        deletion::may_trim(survey)?;
+        gain::check(plan, survey, &actors, limit)?;
+    }
     match &plan.place {
         Place::Device { path, force } => {
             needs_no_files(plan)?;

@@ -14,6 +14,9 @@ impl Script<'_> {
     /// a person marks the begin of the event.
     pub(super) fn baseline(&mut self) -> Result<(), Early> {
         let asked = self.plan.phases.baseline();
+        if self.shares.is_some() {
+            return self.baseline_of_gain(asked);
+        }
         if self.plan.event() != Some(&Trigger::Manual) {
             return Ok(self.session.tick_for(asked)?);
         }

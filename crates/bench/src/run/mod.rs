@@ -29,6 +29,7 @@ use load::workers::RunWorkers;
 mod delete;
 mod event;
 mod fio;
+mod gain;
 mod prepare;
 mod settle;
 
@@ -166,6 +167,7 @@ impl<'a> ReadyRun<'a> {
             spacers: Vec::new(),
             not_restored: None,
             marks: self.marks,
+            shares: gain::Shares::of(plan, survey),
             session,
         };
         let notes = std::mem::take(&mut script.actors.notes);
@@ -217,6 +219,8 @@ struct Script<'a> {
     not_restored: Option<BenchError>,
     /// Marks of a person that nobody has looked at yet.
     marks: Arc<AtomicU32>,
+    /// The bytes that writers may write, where they are limited.
+    shares: Option<gain::Shares>,
     session: Session<'a>,
 }
 
@@ -260,9 +264,14 @@ impl Script<'_> {
         if self.plan.deletion.is_some() {
             let background_bytes = self.session.most_discarded_bytes;
             self.session.phase(PhaseName::Delete, part);
+            self.allow(|shares| shares.during);
             self.delete(part, background_bytes)?;
             self.session.phase(PhaseName::Recovery, part);
-            self.session.tick_for(phases.recovery())?;
+            self.allow(|shares| shares.after);
+            match self.shares.is_some() {
+                true => self.recover()?,
+                false => self.session.tick_for(phases.recovery())?,
+            }
             if part == Part::Control {
                 // While the control still keeps discards away.
                 self.workplace.clear_up(self.plan)?;

@@ -1,5 +1,6 @@
 //! Everything before the first phase that is measured: files, and running actors.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -101,13 +102,17 @@ impl Script<'_> {
             self.session.warn(&Warning::OutsideCgroup { cgroup, why });
         }
         let actors = std::mem::take(&mut self.actors);
+        if self.shares.is_some() {
+            self.session.allowance = Some(Arc::default());
+            self.allow(|shares| shares.before);
+        }
         for (i, mut spec) in actors.specs.into_iter().enumerate() {
             let area = if i < self.plan.actors.len() {
                 self.workplace.work_area(self.plan, i)
             } else {
                 self.workplace.shared(self.plan)
             };
-            actors::aim(&mut spec, area)?;
+            actors::aim(&mut spec, area, self.session.allowance.as_ref())?;
             let actor = self.start_actor(spec)?;
             for note in actor.notes() {
                 self.session.warn(&Warning::Load(note.clone()));

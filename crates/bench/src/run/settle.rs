@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use record::EventKind;
 
+use super::gain::Filled;
 use super::{Early, Script};
 use crate::steady::Settling;
 
@@ -23,6 +24,7 @@ impl Script<'_> {
         let began = self.session.tick()?.now;
         loop {
             let tick = self.session.tick()?;
+            let filled = self.fills_cache(&tick);
             // The canary's rate is as steady as its clock: it decides nothing
             // while there is anybody else.
             let Some(rates) = tick.ops_per_s else {
@@ -32,12 +34,14 @@ impl Script<'_> {
                 0 => &rates[..],
                 own => &rates[..own],
             };
-            if settling.is_steady_after(followed) {
+            if settling.is_steady_after(followed) && filled == Filled::Yes {
                 self.session.event(EventKind::SettleSteady, None);
                 return Ok(());
             }
-            if tick.now.saturating_sub(began) >= limit {
-                let text = if settling.can_tell() {
+            if tick.now.saturating_sub(began) >= limit || filled == Filled::OutOfBytes {
+                let text = if filled == Filled::OutOfBytes {
+                    "not steady after half of the bytes to be written before the trim".to_owned()
+                } else if settling.can_tell() {
                     format!("not steady after {limit:?}")
                 } else if followed.is_empty() {
                     "not known to be steady: fio tells its rates only when it ends".to_owned()

@@ -5,11 +5,12 @@
 //! [`crate::run`] decides what it does when.
 
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use load::workers::{Began, RunWorkers};
-use load::{Actor, Clock, Deletion, Nanos, Workers};
+use load::{Actor, Allowance, Clock, Deletion, Nanos, Workers};
 use record::RunRecord;
 use record::waits::{COMMIT, DELETER, FIO};
 use record::{Event, EventKind, Head, Line, Part, Phase, PhaseName, PushError};
@@ -28,7 +29,7 @@ mod presence;
 mod second;
 mod tick;
 
-pub(crate) use tick::Stopped;
+pub(crate) use tick::{Stopped, Tick};
 
 use presence::Presence;
 use second::{SecondSoFar, Stretches};
@@ -54,6 +55,8 @@ pub(crate) struct Session<'a> {
     /// The failure that ended the run, if there was one.
     pub(crate) failure: Option<BenchError>,
     pub(crate) deletion: Option<Deletion>,
+    /// What writers may still write, where that is limited.
+    pub(crate) allowance: Option<Arc<Allowance>>,
     freed_bytes: u64,
     discarded: Discarded,
     /// In an interval of the current phase.
@@ -98,6 +101,7 @@ impl<'a> Session<'a> {
             fio: None,
             failure: None,
             deletion: None,
+            allowance: None,
             freed_bytes: 0,
             discarded,
             most_discarded_bytes: 0,

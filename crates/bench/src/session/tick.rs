@@ -29,6 +29,8 @@ pub(crate) struct Tick {
     /// Operations per second of each running actor in the interval; `None` if this process
     /// was away, so that nobody knows.
     pub(crate) ops_per_s: Option<Vec<f64>>,
+    /// Bytes that actors wrote in it.
+    pub(crate) written_bytes: u64,
     /// Bytes handed over to be freed in the interval.
     pub(crate) freed_bytes: u64,
     /// Bytes discarded in it.
@@ -83,6 +85,11 @@ impl Session<'_> {
         let freed_bytes = freed.saturating_sub(self.freed_bytes);
         self.freed_bytes = self.freed_bytes.max(freed);
         let counts = per_actor(&self.actors, &actors);
+        let written = actors.iter().zip(&self.series);
+        let written = written.filter(|(_, series)| series.writes());
+        let written_bytes = written
+            .filter_map(|(row, _)| Some(row.as_ref()?.bytes))
+            .sum();
         actors.resize(self.record.head.actors.len(), None);
         let mut cpu_wait: Vec<_> = Vec::with_capacity(actors.len());
         let waits = self.presence.cpu_waits(&self.actors, seconds);
@@ -126,6 +133,7 @@ impl Session<'_> {
             ops_per_s: absent
                 .is_none()
                 .then(|| counts.iter().map(|c| c.ops as f64 / seconds).collect()),
+            written_bytes,
             freed_bytes,
             discarded_bytes,
         }
@@ -137,10 +145,12 @@ impl Session<'_> {
         let mut absent = self.presence.absent(&self.actors, self.clock);
         loop {
             let now = self.clock.now();
+            // Writers that wait for an allowance aren't slow.
+            let waiting = self.allowance.as_ref().is_some_and(|a| a.is_spent());
             let series = self.series.iter_mut();
             let actors = series.map(|series| match absent {
-                None => Some(series.sample(now)),
-                Some(_) => series.leave_out(now),
+                None if !(waiting && series.writes()) => Some(series.sample(now)),
+                _ => series.leave_out(now),
             });
             let actors = actors.collect();
             match self.presence.absent(&self.actors, self.clock) {
@@ -189,10 +199,10 @@ struct Counts {
 }
 
 fn per_actor(actors: &[Actor], intervals: &[Option<ActorInterval>]) -> Vec<Counts> {
-    let mut rest = intervals.iter().flatten();
+    let mut rest = intervals.iter();
     let counts = |actor: &Actor| {
         let own = rest.by_ref().take(actor.series().len());
-        own.fold(Counts::default(), |sum, one| Counts {
+        own.flatten().fold(Counts::default(), |sum, one| Counts {
             ops: sum.ops + one.ops,
             oldest_us: [sum.oldest_us, one.oldest_us]
                 .into_iter()

@@ -176,7 +176,7 @@ fn interval(first: (f64, Spread), second: (f64, Spread)) -> (f64, f64) {
 }
 
 /// Half the length of the 95 % interval.
-fn half(spread: Spread) -> f64 {
+pub(crate) fn half(spread: Spread) -> f64 {
     student_95(spread.degrees) * spread.variance.sqrt()
 }
 

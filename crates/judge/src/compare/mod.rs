@@ -16,11 +16,11 @@ mod actors;
 mod alike;
 mod comparison;
 pub mod condition;
-mod difference;
+pub(crate) mod difference;
 mod figure;
 mod replicate;
 mod set_up;
-mod spread;
+pub(crate) mod spread;
 mod summary;
 
 #[cfg(test)]

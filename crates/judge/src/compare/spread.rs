@@ -39,25 +39,25 @@ const OUTLYING: f64 = 4.0 * 1.4826;
 
 /// How uncertain a figure is.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Spread {
+pub(crate) struct Spread {
     /// Variance, in the figure's unit squared.
-    pub(super) variance: f64,
+    pub(crate) variance: f64,
     /// Degrees of freedom of that variance; infinite where it is known.
-    pub(super) degrees: f64,
+    pub(crate) degrees: f64,
     /// How many independent intervals it rests on, at least 1; infinite where on none.
-    pub(super) independent: f64,
+    pub(crate) independent: f64,
 }
 
 impl Spread {
     /// The spread of a figure that doesn't scatter.
-    pub(super) const NONE: Spread = Spread {
+    pub(crate) const NONE: Spread = Spread {
         variance: 0.0,
         degrees: f64::INFINITY,
         independent: f64::INFINITY,
     };
 
     /// Returns the spread of a mean of intervals in order of time; `None` of fewer than two.
-    pub(super) fn of_mean(values: &[f64]) -> Option<Spread> {
+    pub(crate) fn of_mean(values: &[f64]) -> Option<Spread> {
         let values = joined(values, values.len());
         let model = Model::of(&values, &values)?;
         Some(model.spread(&values, model.of_mean))
@@ -65,7 +65,7 @@ impl Spread {
 
     /// Returns the spread of a median of intervals in order of time; `None` of fewer than two. The
     /// resemblance of neighbours comes from `more` intervals of that kind, if those are more.
-    pub(super) fn of_median(values: &[f64], more: &[f64]) -> Option<Spread> {
+    pub(crate) fn of_median(values: &[f64], more: &[f64]) -> Option<Spread> {
         let own = without_outliers(joined(values, values.len()));
         let more = without_outliers(joined(more, values.len()));
         let model = Model::of(&own, &more)?;
@@ -74,14 +74,14 @@ impl Spread {
 
     /// Returns the spread of one more interval like these, with `more` as for a median; `None` of
     /// fewer than two.
-    pub(super) fn of_another(values: &[f64], more: &[f64]) -> Option<Spread> {
+    pub(crate) fn of_another(values: &[f64], more: &[f64]) -> Option<Spread> {
         let model = Model::of(values, more)?;
         Some(model.spread(values, 1.0))
     }
 
     /// Returns the spread of a length in seconds that begins and ends somewhere within an interval:
     /// the variance of the difference of two uniform deviates.
-    pub(super) fn of_ends(interval_s: f64) -> Spread {
+    pub(crate) fn of_ends(interval_s: f64) -> Spread {
         Spread {
             variance: interval_s * interval_s / 6.0,
             ..Spread::NONE
@@ -89,7 +89,7 @@ impl Spread {
     }
 
     /// Returns the spread of a multiple of the figure.
-    pub(super) fn times(self, factor: f64) -> Spread {
+    pub(crate) fn times(self, factor: f64) -> Spread {
         Spread {
             variance: self.variance * factor * factor,
             ..self
@@ -97,7 +97,7 @@ impl Spread {
     }
 
     /// Returns the spread of the sum of two figures that are independent.
-    pub(super) fn and(self, other: Spread) -> Spread {
+    pub(crate) fn and(self, other: Spread) -> Spread {
         let variance = self.variance + other.variance;
         // Welch and Satterthwaite. Nothing is added by what doesn't scatter.
         let below = [self, other].map(|s| s.variance * s.variance / s.degrees);

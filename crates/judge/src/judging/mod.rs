@@ -13,7 +13,8 @@
 //!    the `low` cells, and their `runs`: stalls and dips.
 //! 4. `yardstick`: how slow it gets without discards; `effect`, `actor` and `part`: the
 //!    finding; `barrier`: whether discards serve others beside them; `debt`: what was freed and not yet discarded.
-//! 5. `writes`: how evenly the devices wrote, and whether that may be all.
+//! 5. `writes`: how evenly the devices wrote, and whether that may be all. `gain`: of a run that
+//!    trims all free space, whether writes are faster after it.
 //! 6. The control, where there was one; a dip that it shows, too, isn't TRIM's.
 //!
 //! It needs a few numbers per interval and actor beside the record, so that
@@ -28,6 +29,7 @@ mod discards;
 mod effect;
 mod event;
 mod figures;
+pub mod gain;
 mod grid;
 mod low;
 mod others;
@@ -153,9 +155,13 @@ fn with_its_part(
         control,
         others: main.discards.others.figures(record),
         writes: writes::of(record, &window),
+        gain: gain::of(record, &window, main.discards.total_bytes),
         warnings,
         ..blank(record)
     };
+    if let Some(gain) = &verdict.gain {
+        verdict.summary = format!("{} {}", gain.sentence, verdict.summary);
+    }
     verdict.conditions = conditions(record, &verdict);
     (verdict, Some((window, main)))
 }

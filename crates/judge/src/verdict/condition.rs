@@ -393,20 +393,7 @@ mod tests {
                 actor("wal", Some(stall), Some(5000.0)),
                 actor("reader", None, None),
             ],
-            discard: Discard::default(),
-            deletion: None,
-            try_bytes: None,
-            fit: None,
-            control: None,
-            slower: None,
-            conditions: vec![],
-            run: Default::default(),
-            target: Default::default(),
-            warnings: vec![],
-            others: None,
-            writes: None,
-            absences: vec![],
-            waits: None,
+            ..Verdict::default()
         }
     }
 

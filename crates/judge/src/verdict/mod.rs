@@ -2,6 +2,7 @@
 
 pub mod condition;
 mod fit;
+mod gain;
 pub mod presence;
 pub mod provenance;
 mod waits;
@@ -12,6 +13,7 @@ pub(crate) mod schema;
 use serde::{Deserialize, Serialize};
 
 pub use fit::{Between, Fit};
+pub use gain::{Gain, GainDoubt, GainFinding, Ratio};
 pub use presence::{Absence, CpuWait};
 use record::{LoopKind, Slower};
 pub use waits::{Waited, Waiter};
@@ -65,6 +67,9 @@ pub struct Verdict {
     /// How evenly the devices wrote, if they wrote more than journals and metadata.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub writes: Option<Writes>,
+    /// The gain of a trim of all free space, where the run's deletion is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gain: Option<Gain>,
     /// Spans in which trimbench itself did not run; all figures leave them out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub absences: Vec<Absence>,

@@ -219,6 +219,7 @@ impl<A: Answer> Device<A> {
         let counts = state.counts.clone();
         let drive = state.drive.stats();
         let mapped_bytes = state.drive.mapped().covered();
+        let flash = state.drive.flash();
         let in_flight = state.pending.len() as u64;
         let faults = state.faults.list();
         let hangs_for_s = state
@@ -229,6 +230,7 @@ impl<A: Answer> Device<A> {
         drop(state);
         Stats {
             mapped_bytes,
+            flash_pages: flash.map(|flash| [flash.host_pages, flash.moved_pages]),
             unmapped_bytes: drive.bytes_unmapped,
             lost_to_rounding_bytes: drive.bytes_lost_to_rounding,
             ignored_bytes: drive.bytes_ignored,

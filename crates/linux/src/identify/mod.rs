@@ -1,5 +1,5 @@
-//! The pages in which a drive describes itself, as raw bytes: NVMe Identify, ATA IDENTIFY DEVICE,
-//! SCSI vital product data and READ CAPACITY(16).
+//! The pages in which a drive describes itself, as raw bytes: NVMe Identify and log pages, ATA
+//! IDENTIFY DEVICE, SCSI vital product data and READ CAPACITY(16).
 //!
 //! A drive that hangs keeps the caller waiting for [`DEADLINE`] at most.
 
@@ -27,6 +27,13 @@ pub enum Page {
     NvmeNamespace,
     /// NVMe Identify Controller of the NVM command set (CNS 06h, CSI 0), 4096 bytes.
     NvmeCommandSet,
+    /// NVMe SMART / Health Information (log 02h), 512 bytes.
+    NvmeHealth,
+    /// SMART / Health Information Extended of OCP's specification (log C0h), 512 bytes. Only a drive
+    /// whose UUID list names that specification is asked.
+    OcpHealth,
+    /// Latency Monitor of OCP's specification (log C3h), 512 bytes; the same of it.
+    OcpLatency,
     /// ATA IDENTIFY DEVICE, 512 bytes.
     Ata,
     /// SCSI Block Limits, the vital product data page B0h.
@@ -44,6 +51,9 @@ impl Page {
             Page::NvmeController => "nvme-controller",
             Page::NvmeNamespace => "nvme-namespace",
             Page::NvmeCommandSet => "nvme-command-set",
+            Page::NvmeHealth => "nvme-health",
+            Page::OcpHealth => "ocp-health",
+            Page::OcpLatency => "ocp-latency",
             Page::Ata => "ata",
             Page::ScsiLimits => "scsi-b0",
             Page::ScsiProvisioning => "scsi-b2",
@@ -105,6 +115,9 @@ fn ask(file: &File, page: Page) -> io::Result<Vec<u8>> {
         Page::NvmeController => identify(file, 0x01, 0),
         Page::NvmeNamespace => identify(file, 0x00, namespace(file)?),
         Page::NvmeCommandSet => identify(file, 0x06, 0),
+        Page::NvmeHealth => log_page(file, 0x02, 0),
+        Page::OcpHealth => log_page(file, 0xc0, ocp(file)?),
+        Page::OcpLatency => log_page(file, 0xc3, ocp(file)?),
         Page::Ata => ata_identify(file),
         Page::ScsiLimits => vital_page(file, 0xb0),
         Page::ScsiProvisioning => vital_page(file, 0xb2),
@@ -121,6 +134,16 @@ const ID: libc::Ioctl = 0x4E40;
 const ADMIN: libc::Ioctl = 0xC048_4E41_u32 as libc::Ioctl;
 
 const IDENTIFY: u8 = 0x06;
+
+const GET_LOG_PAGE: u8 = 0x02;
+
+/// Bytes of each log page here.
+const LOG: usize = 512;
+
+/// The UUID of OCP's Datacenter NVMe SSD Specification, as a UUID list has it.
+const OCP: [u8; 16] = [
+    0xc1, 0x94, 0xd5, 0x5b, 0xe0, 0x94, 0x47, 0x94, 0xa2, 0x1d, 0x29, 0x99, 0x8f, 0x56, 0xbe, 0x6f,
+];
 
 const PAGE: usize = 4096;
 
@@ -155,13 +178,45 @@ fn namespace(file: &File) -> io::Result<u32> {
 
 /// One page of Identify, by its CNS value.
 fn identify(file: &File, cns: u32, namespace: u32) -> io::Result<Vec<u8>> {
-    let mut page = vec![0u8; PAGE];
+    admin(file, IDENTIFY, namespace, [cns, 0, 0, 0, 0, 0], PAGE)
+}
+
+/// A log page of the controller; `uuid`: the index of the UUID that its number is of, or 0.
+fn log_page(file: &File, number: u32, uuid: u32) -> io::Result<Vec<u8>> {
+    let dwords = (LOG / 4 - 1) as u32;
+    let words = [number | dwords << 16, 0, 0, 0, uuid, 0];
+    admin(file, GET_LOG_PAGE, u32::MAX, words, LOG)
+}
+
+/// The index of OCP's UUID in the drive's list (CNS 17h). A drive that is asked for a log page that
+/// it hasn't would count an error.
+fn ocp(file: &File) -> io::Result<u32> {
+    let none = || io::Error::other("the drive names no specification of OCP");
+    // CTRATT bit 9: it has a UUID list.
+    if identify(file, 0x01, 0)?[97] & 0b10 == 0 {
+        return Err(none());
+    }
+    let list = identify(file, 0x17, 0)?;
+    let mut entries = list.chunks_exact(32).enumerate().skip(1);
+    let found = entries.find(|(_, entry)| entry[16..] == OCP);
+    found.map(|(index, _)| index as u32).ok_or_else(none)
+}
+
+/// An admin command that returns so many bytes.
+fn admin(
+    file: &File,
+    opcode: u8,
+    namespace: u32,
+    words: [u32; 6],
+    length: usize,
+) -> io::Result<Vec<u8>> {
+    let mut page = vec![0u8; length];
     let mut command = Command {
-        opcode: IDENTIFY,
+        opcode,
         namespace,
         address: page.as_mut_ptr() as u64,
-        length: PAGE as u32,
-        words: [cns, 0, 0, 0, 0, 0],
+        length: length as u32,
+        words,
         timeout_ms: COMMAND_MS,
         ..Command::default()
     };
@@ -301,6 +356,8 @@ mod tests {
         for page in [
             Page::NvmeController,
             Page::NvmeNamespace,
+            Page::NvmeHealth,
+            Page::OcpLatency,
             Page::Ata,
             Page::ScsiLimits,
         ] {

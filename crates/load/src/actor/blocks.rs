@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use serde::Serialize;
 
@@ -128,6 +129,42 @@ pub struct Blocks {
     /// Where to work; only [`Op::Nop`] does without.
     #[serde(skip)]
     pub target: Option<Region>,
+    /// The bytes that it may still write; only closed loops with a queue keep to it. `None`: no limit.
+    #[serde(skip)]
+    pub allowance: Option<Arc<Allowance>>,
+}
+
+/// Bytes that actors may still write, all together. One that has none left waits for more.
+#[derive(Debug, Default)]
+pub struct Allowance {
+    left: AtomicU64,
+    spent: AtomicBool,
+}
+
+impl Allowance {
+    /// Allows so many bytes more.
+    pub fn add(&self, bytes: u64) {
+        self.left.fetch_add(bytes, Ordering::Relaxed);
+        self.spent.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether a write has had to wait since bytes were added.
+    pub fn is_spent(&self) -> bool {
+        self.spent.load(Ordering::Relaxed)
+    }
+
+    /// Takes the bytes of a write; false if there are not so many left.
+    pub(super) fn take(&self, bytes: u64) -> bool {
+        let less = |left: u64| left.checked_sub(bytes);
+        let taken = self
+            .left
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less)
+            .is_ok();
+        if !taken {
+            self.spent.store(true, Ordering::Relaxed);
+        }
+        taken
+    }
 }
 
 const MAX_BLOCK: u32 = 16 << 20;
@@ -155,6 +192,7 @@ impl Blocks {
         batch: 1,
         engine: Engine::Auto,
         target: None,
+        allowance: None,
     };
 
     /// Whether every field but the target is in range and they fit each

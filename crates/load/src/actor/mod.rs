@@ -25,7 +25,7 @@ mod tasks;
 mod uring;
 
 pub(crate) use blocks::check_block;
-pub use blocks::{Blocks, Engine, Op, Region};
+pub use blocks::{Allowance, Blocks, Engine, Op, Region};
 pub(crate) use lanes::Stopwatch;
 pub use series::Series;
 pub use spec::{ActorSpec, Work};

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use record::LoopKind;
 
-use super::blocks::{Blocks, Op};
+use super::blocks::{Allowance, Blocks, Op};
 use super::mix::{Direction, Mix};
 use super::shared::{Failures, Running, Shared, sharpen_timers};
 use super::spec::ActorSpec;
@@ -133,6 +133,7 @@ struct Worker<'a, Q, const SERIES: usize> {
     /// Written into each block, so that no two written are alike.
     stamp: Stamp,
     failures: Failures,
+    allowance: Option<Arc<Allowance>>,
     _file: Option<Arc<File>>,
 }
 
@@ -176,6 +177,7 @@ impl<'a, Q: Queue, const SERIES: usize> Worker<'a, Q, SERIES> {
             depth: depth as usize,
             stamp: Stamp::new(scramble(spec.seed)),
             failures: Failures::default(),
+            allowance: blocks.allowance.clone(),
             _file: file,
         };
         Ok((worker, notes))
@@ -201,13 +203,28 @@ impl<'a, Q: Queue, const SERIES: usize> Worker<'a, Q, SERIES> {
     fn run_closed(&mut self, batch: u32) {
         while !self.shared.stopping() {
             let now = self.shared.clock.now();
-            while let Some(slot) = self.free.pop() {
+            while !self.free.is_empty()
+                && self.may_write()
+                && let Some(slot) = self.free.pop()
+            {
                 self.push(slot, now, now);
             }
-            self.enter(batch, None);
+            let in_flight = (self.depth - self.free.len()) as u32;
+            if in_flight == 0 {
+                std::thread::sleep(Duration::from_millis(1));
+                continue;
+            }
+            self.enter(batch.min(in_flight), None);
             self.reap();
             self.failures.back_off();
         }
+    }
+
+    /// Takes an operation's bytes from its allowance, if it has one.
+    #[inline]
+    fn may_write(&self) -> bool {
+        let allowance = self.allowance.as_ref();
+        allowance.is_none_or(|allowance| allowance.take(self.block.into()))
     }
 
     /// Submits what is due, reaps all that is there, sleeps until the next is due.

@@ -51,6 +51,8 @@ section! {
         "event" event: String = v::text, shown "none";
         /// The event is over when no discards have come for this long after its end.
         "event-quiet" event_quiet: Duration = v::positive_duration, default "2s";
+        /// Most bytes that the whole run writes, its files included: writes wear flash.
+        "writes-at-most" writes_at_most_bytes: u64 = v::size, default "32G";
     }
 }
 
@@ -86,7 +88,7 @@ impl AskedDeletion {
 
     /// The files that are made to be deleted.
     pub fn files_made(&self) -> u32 {
-        match *self.way() == event::HOW {
+        match [&event::HOW, &event::TRIM].contains(&self.way()) {
             true => 0,
             false => self.files(),
         }

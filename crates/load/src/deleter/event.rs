@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use record::units::names;
 use serde::Serialize;
 
 use super::command::{self, LOOK};
@@ -26,7 +27,36 @@ pub(super) static HOW: How = How {
                 argv: command::program("--event", command, "rm -r /data/old")?,
             },
         };
-        Ok(Event { trigger, quiet }.into())
+        Ok(Event {
+            trigger,
+            quiet,
+            writes_at_most_bytes: None,
+        }
+        .into())
+    },
+    discards: true,
+    has_files: false,
+    is_foreign: true,
+    ..How::FILES
+};
+
+pub(super) static TRIM: How = How {
+    name: "trim",
+    about: "delete nothing: trim all free space, paced by trimbench fstrim (root only)",
+    keys: &["event-quiet", "writes-at-most"],
+    of: |asked, _| {
+        let program = std::env::current_exe()
+            .map_err(|error| format!("can't tell where this program is: {error}"))?;
+        let program = program.to_string_lossy().into_owned();
+        Ok(Event {
+            trigger: Trigger::Command {
+                text: "trimbench fstrim".to_owned(),
+                argv: vec![program, "fstrim".to_owned()],
+            },
+            quiet: asked.event_quiet(),
+            writes_at_most_bytes: Some(asked.writes_at_most_bytes()),
+        }
+        .into())
     },
     discards: true,
     has_files: false,
@@ -43,6 +73,10 @@ pub struct Event {
     /// It is over when no significant discard has come for so long.
     #[serde(serialize_with = "seconds", rename = "quiet_s")]
     pub quiet: Duration,
+    /// Of a trim of all free space the most bytes that the run writes: the verdict has its gain.
+    /// `None` of other events.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub writes_at_most_bytes: Option<u64>,
 }
 
 /// The trigger that begins and ends an event.
@@ -59,6 +93,18 @@ pub enum Trigger {
     },
     /// A person marks both: the event goes on until the deletion is stopped.
     Manual,
+}
+
+impl Event {
+    /// Of a trim: gives its command the mount point.
+    pub fn at_mount(&mut self, mount: &str) {
+        if let (Some(_), Trigger::Command { text, argv }) =
+            (self.writes_at_most_bytes, &mut self.trigger)
+        {
+            text.push_str(&format!(" {}", names::quoted(mount)));
+            argv.push(mount.to_owned());
+        }
+    }
 }
 
 impl Way for Event {

@@ -138,7 +138,7 @@ macro_rules! ways {
         }
 
         /// Every way of deleting, and none.
-        pub static HOWS: &[&How] = &[$(&super::$module::HOW,)+ &NONE];
+        pub static HOWS: &[&How] = &[$(&super::$module::HOW,)+ &super::event::TRIM, &NONE];
 
         $( impl From<$name> for Method {
             fn from(way: $name) -> Method {
@@ -218,6 +218,14 @@ impl Method {
     pub fn event(&self) -> Option<&Trigger> {
         match self {
             Method::Event(event) => Some(&event.trigger),
+            _ => None,
+        }
+    }
+
+    /// Of a trim of all free space, whose gain is measured, the most bytes that the run writes.
+    pub fn writes_at_most(&self) -> Option<u64> {
+        match self {
+            Method::Event(event) => event.writes_at_most_bytes,
             _ => None,
         }
     }

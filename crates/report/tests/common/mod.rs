@@ -377,6 +377,7 @@ impl Run {
             warnings: Vec::new(),
             others: None,
             writes: None,
+            gain: None,
             absences: vec![],
             waits: None,
         }

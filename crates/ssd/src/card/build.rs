@@ -40,6 +40,7 @@ pub(super) fn figures(entries: &BTreeMap<&'static str, Entry>) -> Result<Figures
             longest: get.value("fold.longest", parse_duration)?,
             read_share: get.value("fold.read_share", value::share_above_0)?,
         },
+        flash: get.value("flash.geometry", value::flash)?,
         flush: get.value("flush.latency", parse_duration)?,
         granule: get.value("map.granule", value::granule)?,
     })

@@ -51,6 +51,7 @@ pub const KEYS: &[Key] = keys! {
     "fold.per_mib" = "0ns/MiB": "background work that a write leaves behind, e.g. moving it out of a fast cache";
     "fold.longest" = "0": "most background work that is put off";
     "fold.read_share" = "1": "share of its speed that a read keeps meanwhile, above 0";
+    "flash.geometry" = "off": "flash whose cleaning writes wait for: off, or PAGE PAGES_IN_BLOCK SPARE% greedy|fifo";
     "flush.latency": "time of a flush, once the writes before it have completed";
 };
 

@@ -27,6 +27,8 @@ mod value;
 pub use keys::KEYS;
 pub use value::PerMib;
 
+use crate::flash::Geometry;
+
 record::kinds! {
     /// How sure a figure is.
     pub enum Sure["degree of certainty"] {
@@ -104,6 +106,9 @@ pub struct Figures {
     pub write: Transfer,
     /// Work that writes leave for the background.
     pub fold: Fold,
+    /// Its flash, where writes wait until blocks are cleaned: each page that is moved for a write
+    /// takes the interface as long as a written one. `None`: writes always cost the same.
+    pub flash: Option<Geometry>,
     /// Time of a flush, after the writes before it have completed.
     pub flush: Duration,
     /// The unit of the drive's map. A write maps every granule it touches, a

@@ -3,6 +3,7 @@
 use record::units::UnitError;
 
 use super::Queue;
+use crate::flash::{Geometry, GeometryError};
 
 /// A time for each MiB.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default)]
@@ -60,6 +61,16 @@ pub(super) fn per_mib(text: &str) -> Result<PerMib, String> {
         return Err("a time by size that no drive takes".to_owned());
     }
     Ok(PerMib::from_nanos(nanos))
+}
+
+pub(super) fn flash(text: &str) -> Result<Option<Geometry>, String> {
+    match text.trim() {
+        "off" => Ok(None),
+        text => text
+            .parse()
+            .map(Some)
+            .map_err(|e: GeometryError| e.to_string()),
+    }
 }
 
 pub(super) fn share_above_0(text: &str) -> Result<f64, String> {

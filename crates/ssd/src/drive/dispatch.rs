@@ -228,8 +228,9 @@ impl Drive {
             }
             Command::Write(range) => {
                 let cost = Cost::of(&self.figures.write, range);
-                let alone = self.jittered(cost.alone, self.figures.write.jitter);
-                let shared = self.into.transfer(begins, nanos(cost.shared));
+                let moving = self.moving(range);
+                let alone = self.jittered(cost.alone, self.figures.write.jitter) + moving;
+                let shared = self.into.transfer(begins, nanos(cost.shared) + moving);
                 Service::free(alone.max(shared))
             }
             Command::Flush => Service::free(self.figures.flush),
@@ -247,6 +248,17 @@ impl Drive {
                 }
             }
         }
+    }
+
+    /// Writes a range into the flash; the time to move pages until there is room for it.
+    fn moving(&mut self, range: &Range<u64>) -> Duration {
+        let (Some(flash), Some(geometry)) = (&mut self.flash, self.figures.flash) else {
+            return Duration::ZERO;
+        };
+        let before = flash.stats();
+        flash.write(range);
+        let moved = flash.stats().since(before).moved_pages * geometry.page_bytes;
+        nanos(self.figures.write.per_mib.nanos_for(moved))
     }
 
     /// Of the bytes of these ranges that can be unmapped: those that are mapped, and those that hold

@@ -38,6 +38,7 @@ use crate::extents::Extents;
 pub use command::{Command, Completion, Id, Refused, Stats};
 
 use crate::card::Figures;
+use crate::flash::{Flash, FlashStats};
 use crate::rng::Rng;
 use crate::time::Time;
 
@@ -50,6 +51,7 @@ use map::Map;
 pub struct Drive {
     figures: Figures,
     map: Map,
+    flash: Option<Flash>,
     rng: Rng,
     /// The latest time that a caller passed.
     now: Time,
@@ -114,6 +116,7 @@ impl Drive {
     /// same times with the same seed give the same completions.
     pub fn new(figures: Figures, capacity: u64, seed: u64) -> Drive {
         Drive {
+            flash: figures.flash.map(|geometry| Flash::new(geometry, capacity)),
             figures,
             map: Map::new(capacity),
             rng: Rng::new(seed),
@@ -145,6 +148,24 @@ impl Drive {
         self.map.write(range.start..end, self.figures.granule);
     }
 
+    /// Wears the drive in: this share of its space was filled, overwritten at random until each page
+    /// had been written three times on average, and never discarded. Without flash only that space
+    /// is mapped.
+    pub fn age(&mut self, share: f64) {
+        self.premap(0..(self.capacity() as f64 * share.clamp(0.0, 1.0)) as u64);
+        let Some(flash) = &mut self.flash else { return };
+        let pages = (f64::from(flash.host_pages()) * share.clamp(0.0, 1.0)) as u32;
+        (0..pages).for_each(|page| flash.write_page(page));
+        for _ in 0..2 * u64::from(pages) {
+            flash.write_page(self.rng.below(pages.into()) as u32);
+        }
+    }
+
+    /// The work of its flash, with that of wearing in; `None` without flash.
+    pub fn flash(&self) -> Option<FlashStats> {
+        self.flash.as_ref().map(Flash::stats)
+    }
+
     /// Which bytes are mapped. Reads of others return what
     /// [`ReadAfterTrim`](crate::ReadAfterTrim) says.
     pub fn mapped(&self) -> &Extents {
@@ -161,7 +182,8 @@ impl Drive {
         &self.figures
     }
 
-    /// Changes what everything costs, for commands that start after `now`.
+    /// Changes what everything costs, for commands that start after `now`. The flash stays as it
+    /// is.
     pub fn set_figures(&mut self, now: Time, figures: Figures) {
         self.run_to(now);
         self.figures = figures;
@@ -351,6 +373,9 @@ impl Drive {
                     self.stats.bytes_lost_to_rounding += bytes - (whole.end - whole.start);
                     self.stats.bytes_unmapped += self.map.trim(whole.clone());
                     if !whole.is_empty() {
+                        if let Some(flash) = &mut self.flash {
+                            flash.trim(&whole);
+                        }
                         trimmed.push(whole);
                     }
                 }

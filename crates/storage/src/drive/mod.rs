@@ -1,6 +1,7 @@
 //! A drive's own report about itself and discards, from `/sys` and from its own pages.
 
 mod ata;
+mod health;
 mod nvme;
 mod scsi;
 #[cfg(test)]
@@ -16,6 +17,7 @@ use record::{AtaTrim, DiscardLimits};
 use serde::Serialize;
 
 pub use ata::Ata;
+pub use health::{Health, SlowTrims};
 pub use nvme::{Nvme, ReadsAs};
 pub use scsi::Scsi;
 
@@ -75,6 +77,8 @@ pub struct Drive {
     pub usb: Option<(String, String)>,
     /// NVMe's pages.
     pub nvme: Option<Nvme>,
+    /// NVMe's record of its life.
+    pub health: Option<Health>,
     /// ATA's page.
     pub ata: Option<Ata>,
     /// SCSI's pages.
@@ -106,6 +110,7 @@ impl Drive {
             provisioning_mode: provisioning_mode(sys, name),
             usb: usb(Path::new(&place)),
             nvme: None,
+            health: None,
             ata: None,
             scsi: None,
             pages_missing: None,
@@ -191,6 +196,9 @@ impl Drive {
                 Page::NvmeController,
                 Page::NvmeNamespace,
                 Page::NvmeCommandSet,
+                Page::NvmeHealth,
+                Page::OcpHealth,
+                Page::OcpLatency,
             ],
             Transport::Ata if self.ata.is_none() => &[Page::Ata],
             Transport::Scsi | Transport::Usb => &[
@@ -220,6 +228,8 @@ impl Drive {
         {
             self.nvme = Nvme::parse(controller, namespace, page(Page::NvmeCommandSet));
         }
+        self.health = page(Page::NvmeHealth)
+            .and_then(|smart| Health::parse(smart, page(Page::OcpHealth), page(Page::OcpLatency)));
         if let Some(bytes) = page(Page::Ata) {
             self.ata = Ata::parse(bytes).or(self.ata.take());
         }

@@ -25,6 +25,7 @@ mod fstrim;
 mod fstrim_drive;
 mod fstrim_lease;
 mod fstrim_resume;
+mod gain;
 mod guard;
 mod guard_btrfs;
 mod guard_place;

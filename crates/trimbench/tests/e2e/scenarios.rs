@@ -180,7 +180,9 @@ fn each_keeps_its_promise() {
         true => &[Fs::Ext4, Fs::Xfs, Fs::Btrfs],
         false => &[Fs::Ext4],
     };
-    let names = names();
+    let mut names = names();
+    // Its ground is a drive: see gain.rs.
+    names.retain(|name| name != "never-trimmed");
     assert!(names.len() > 10, "{names:?}");
     std::thread::scope(|scope| {
         for name in &names {

@@ -27,6 +27,8 @@ pub(super) fn of(facts: &Inspection, drive: &Drive) -> Vec<Finding> {
         unqueued(drive),
         capped(drive),
         refused(drive),
+        remembers(drive),
+        amplified(facts, drive),
     ]
     .into_iter()
     .flatten()
@@ -175,6 +177,42 @@ fn capped(drive: &Drive) -> Option<Finding> {
             .with("most", record::units::bytes(hardware))
             .with("commands", record::units::count(commands))
             .limit("discard_max_hw_bytes", hardware)
+    })
+}
+
+/// TRIMs that the drive itself recorded as slow.
+fn remembers(drive: &Drive) -> Option<Finding> {
+    let slow = &drive.health.as_ref()?.slow_trims;
+    // Each threshold is above the one before, and a command counts once.
+    let slow: Vec<_> = slow.iter().filter(|one| one.commands > 0).collect();
+    let commands: u64 = slow.iter().map(|one| u64::from(one.commands)).sum();
+    let slowest = slow.iter().map(|one| one.latency_ms).max()?;
+    let above = slow.first()?.above_ms;
+    Some(
+        Finding::new("trims-recorded-slow", &drive.name)
+            .with("commands", record::units::counted(commands, "TRIM command"))
+            .with("above", format!("{above} ms"))
+            .with(
+                "slowest",
+                record::units::latency_us(f64::from(slowest) * 1e3),
+            )
+            .evidence("OCP log page C3h", format!("{commands} above {above} ms")),
+    )
+}
+
+/// Flash that is written far more than the host writes, where nothing trims.
+fn amplified(facts: &Inspection, drive: &Drive) -> Option<Finding> {
+    const MUCH: f64 = 3.0;
+    let times = drive.health.as_ref()?.write_amplification()?;
+    let mut above = facts.stacks.iter();
+    let trimmed = above.any(|stack| {
+        stack.layer(&drive.name).is_some()
+            && stack.file_system.as_ref().is_some_and(Mounted::is_online)
+    });
+    (times > MUCH && !trimmed).then(|| {
+        Finding::new("amplified", &drive.name)
+            .with("times", format!("{times:.1}"))
+            .evidence("OCP log page C0h over SMART", format!("{times:.2}"))
     })
 }
 

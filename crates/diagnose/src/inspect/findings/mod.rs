@@ -142,7 +142,8 @@ fn text(name: &str, key: &str) -> Option<&'static str> {
 }
 
 /// Every rule with its severity.
-pub const RULES: [(&str, Severity); 32] = [
+pub const RULES: [(&str, Severity); 34] = [
+    ("amplified", Severity::Warning),
     ("btrfs-deleted", Severity::Note),
     ("btrfs-quotas", Severity::Note),
     ("btrfs-sync", Severity::Warning),
@@ -172,6 +173,7 @@ pub const RULES: [(&str, Severity); 32] = [
     ("timer-misses-mount", Severity::Warning),
     ("trim-capped", Severity::Note),
     ("trim-unqueued", Severity::Note),
+    ("trims-recorded-slow", Severity::Warning),
     ("trims-too-much", Severity::Critical),
     ("usb-lbpme", Severity::Warning),
     ("vdo-flood", Severity::Warning),

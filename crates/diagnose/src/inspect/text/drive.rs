@@ -5,7 +5,7 @@ use std::fmt::{Display, Write};
 use record::AtaTrim;
 use record::units::bytes;
 use record::units::names::harmless;
-use storage::drive::{Ata, Drive, Nvme, ReadsAs, Scsi, Transport};
+use storage::drive::{Ata, Drive, Health, Nvme, ReadsAs, Scsi, Transport};
 
 /// A line for each drive that says something of its own.
 pub(super) fn brief(out: &mut String, drives: &[Drive]) {
@@ -90,6 +90,9 @@ pub(super) fn all(out: &mut String, drive: &Drive) {
     if let Some(page) = &drive.nvme {
         nvme(&mut rows, page);
     }
+    if let Some(page) = &drive.health {
+        health(&mut rows, page);
+    }
     if let Some(page) = &drive.ata {
         ata(&mut rows, page);
     }
@@ -128,6 +131,39 @@ fn nvme(rows: &mut Rows<'_>, page: &Nvme) {
         "largest discard Linux makes of it",
         exact(page.linux_max_bytes),
     );
+}
+
+fn health(rows: &mut Rows<'_>, page: &Health) {
+    rows.add("written by the host", bytes(page.host_written_bytes));
+    if let Some(flash) = page.flash_written_bytes {
+        let amplified = page
+            .write_amplification()
+            .map(|times| format!("{times:.1} times as much"));
+        let amplified = amplified.unwrap_or_else(|| "the host wrote nothing".to_owned());
+        rows.add(
+            "written to flash (OCP C0h)",
+            format!("{}, {amplified}", bytes(flash)),
+        );
+    }
+    rows.add("life used", format!("{} %", page.percentage_used));
+    rows.add("media errors", record::units::count(page.media_errors));
+    rows.add("minutes too hot", record::units::count(page.hot_minutes));
+    rows.add(
+        "throttled for",
+        record::units::seconds(page.throttled_s as f64),
+    );
+    for slow in &page.slow_trims {
+        let at = slow
+            .at_unix_ms
+            .map(|ms| record::units::utc(ms as f64 / 1e3));
+        let at = at.map_or(String::new(), |at| {
+            format!(", one of {} ms at {at}", slow.latency_ms)
+        });
+        rows.add(
+            &format!("TRIMs above {} ms (OCP C3h)", slow.above_ms),
+            format!("{}{at}", record::units::count(slow.commands.into())),
+        );
+    }
 }
 
 fn ata(rows: &mut Rows<'_>, page: &Ata) {

@@ -10,6 +10,7 @@ mod faults;
 mod figures;
 mod foregrounds;
 mod fuzzed;
+mod gain;
 mod others;
 mod permuted;
 mod presence;

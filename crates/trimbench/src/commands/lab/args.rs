@@ -171,6 +171,9 @@ section! {
         /// All of it counts as written, as on a drive that was filled once; it reads as a pattern
         /// and takes no memory.
         "premapped" premapped: bool = truth, default "false";
+        /// So much of it was filled, overwritten at random, and deleted without a discard: writes
+        /// wait for its flash to be cleaned (flash.geometry).
+        "aged" aged: f64 = share, default "0%";
         /// A power cut loses what wasn't flushed.
         "volatile-cache" volatile_cache: bool = truth, default "false";
         /// Size of its sectors, 512 or 4096.
@@ -183,6 +186,10 @@ section! {
         /// promised to another drive.
         "store-limit" store_limit: u64 = size, shown "half of that; in a file, what fits";
     }
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    record::units::parse_share(text).map_err(|error| error.to_string())
 }
 
 fn sector(text: &str) -> Result<u32, String> {

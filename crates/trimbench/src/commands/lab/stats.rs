@@ -147,6 +147,17 @@ fn facts(info: &Info, stats: &Stats) -> String {
         stats.in_flight,
     );
     let mut line = |label: &str, line: String| text += &format!("{label:<11}{line}\n");
+    if let Some([written, moved]) = stats.flash_pages {
+        let amplified = (written + moved) as f64 / written.max(1) as f64;
+        line(
+            "flash",
+            format!(
+                "{} pages written and {} moved for them: write amplification {amplified:.1}",
+                count(written),
+                count(moved)
+            ),
+        );
+    }
     for (number, near) in near(info).into_iter().enumerate() {
         line(if number == 0 { "near" } else { "" }, near);
     }

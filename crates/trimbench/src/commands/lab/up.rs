@@ -18,6 +18,10 @@ use crate::exit::{Error, usage};
 /// A run needs so much room: 1 GiB that it leaves free, and two small files.
 const SMALLEST_RUN: u64 = GIB + 64 * MIB;
 
+/// The flash of a drive that is worn in, unless it is given: it wears evenly, so that the stale data
+/// are moved again and again.
+const USUAL_FLASH: &str = "flash.geometry=16k 64 7% fifo";
+
 /// Makes a drive; prints its device for a program, and what to do with it for a
 /// person.
 pub(super) fn up(lab: &Lab, args: &UpArgs) -> Result<(), Error> {
@@ -47,12 +51,18 @@ pub(crate) fn launcher() -> Result<Launcher, Error> {
 
 fn spec(args: &UpArgs) -> Result<Spec, Error> {
     let card = card::named(&args.profile)?;
-    let (details, card) = set(&args.set, card)?;
+    let (details, mut card) = set(&args.set, card)?;
+    if details.aged() > 0.0 && card.figures().flash.is_none() {
+        card = card
+            .with(USUAL_FLASH)
+            .map_err(|why| usage(why.to_string()))?;
+    }
     let absolute = |path: &PathBuf| {
         std::path::absolute(path).map_err(|e| usage(format!("{}: {e}", names::shown(path))))
     };
     let mut spec = Spec::new(&args.name, &card, args.size);
     spec.premapped = details.premapped();
+    spec.aged = details.aged();
     spec.volatile_cache = details.volatile_cache();
     spec.store = args.store.as_ref().map(absolute).transpose()?;
     spec.store_limit_bytes = details.store_limit;

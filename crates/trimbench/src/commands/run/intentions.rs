@@ -101,7 +101,17 @@ fn deleted(plan: &Plan, deletion: &Deletion, foreground: u64) -> String {
              system in it.\n",
             writes(bytes)
         ),
-        Method::Event(Event { trigger, quiet }) => {
+        Method::Event(Event {
+            trigger: Trigger::Command { text, .. },
+            writes_at_most_bytes: Some(limit),
+            ..
+        }) => format!(
+            "Will write {} for the foreground, overwrite it before, while and after `{text}`, and \
+             write at most {} in all.\n",
+            record::units::bytes(foreground),
+            record::units::bytes(*limit)
+        ),
+        Method::Event(Event { trigger, quiet, .. }) => {
             let after = match trigger {
                 Trigger::Command { text, .. } => format!(
                     "After {} undisturbed, run `{text}` as the event",

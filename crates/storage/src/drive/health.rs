@@ -1,0 +1,184 @@
+//! The record that an NVMe drive keeps of its life.
+//!
+//! | page | fields | source |
+//! |---|---|---|
+//! | SMART / Health Information, 02h | 5 percentage used, 48 data units written (of 1000 × 512 bytes), 160 media errors, 192 and 196 minutes above the warning and the critical temperature, 224 and 228 seconds throttled | NVM Express Base Specification 2.1 |
+//! | SMART / Health Information Extended, C0h | 0 physical media units written, in bytes; 496 GUID | OCP Datacenter NVMe SSD Specification 2.0; nvme-cli, plugins/ocp/ocp-smart-extended-log.c |
+//! | Latency Monitor, C3h | 6 thresholds A to D (steps of 5 ms, one step at 0), 32 counters, 96 time stamps, 192 latencies; 496 GUID | the same specification; nvme-cli, plugins/ocp/ocp-print-stdout.c |
+
+use serde::Serialize;
+
+use super::{le16, le32, le64};
+
+/// The record of a drive's life.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Health {
+    /// Share of its life that is used, in percent; it may exceed 100.
+    pub percentage_used: u8,
+    /// Bytes that the host wrote, rounded up by the drive to units of 512,000.
+    pub host_written_bytes: u64,
+    /// Bytes that were written to flash, those of cleaning and of the drive's own among them;
+    /// `None` where the drive doesn't say.
+    pub flash_written_bytes: Option<u64>,
+    /// Errors of media and data.
+    pub media_errors: u64,
+    /// Minutes above the temperature of which it warns.
+    pub hot_minutes: u64,
+    /// Seconds in which it was slowed down because it was hot.
+    pub throttled_s: u64,
+    /// The TRIMs above each threshold of its latency monitor, the lowest first; empty without one.
+    pub slow_trims: Vec<SlowTrims>,
+}
+
+/// TRIMs above a threshold and below the next one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct SlowTrims {
+    /// The threshold, in milliseconds.
+    pub above_ms: u32,
+    /// Commands.
+    pub commands: u32,
+    /// Latency of the one that the drive recorded, in milliseconds.
+    pub latency_ms: u16,
+    /// When that one was, in Unix milliseconds; `None` where the drive doesn't know.
+    pub at_unix_ms: Option<u64>,
+}
+
+/// The GUIDs at the end of OCP's pages, as they lie there.
+const HEALTH: [u8; 16] = [
+    0xc5, 0xaf, 0x10, 0x28, 0xea, 0xbf, 0xf2, 0xa4, 0x9c, 0x4f, 0x6f, 0x7c, 0xc9, 0x14, 0xd5, 0xaf,
+];
+const LATENCY: [u8; 16] = [
+    0x92, 0x7a, 0xc0, 0x8c, 0xd0, 0x84, 0x6c, 0x9c, 0x70, 0x43, 0xe6, 0xd4, 0x58, 0x5e, 0xd4, 0x85,
+];
+/// A data unit of SMART, in bytes.
+const UNIT: u64 = 512_000;
+/// A step of the latency monitor's thresholds, in milliseconds.
+const STEP_MS: u32 = 5;
+
+impl Health {
+    /// From the pages 02h, and C0h and C3h of OCP's where the drive has them. `None` where the first
+    /// is too short.
+    pub fn parse(smart: &[u8], extended: Option<&[u8]>, latency: Option<&[u8]>) -> Option<Health> {
+        if smart.len() < 512 {
+            return None;
+        }
+        let [warm, hot, light, heavy] = [192, 196, 224, 228].map(|at| u64::from(le32(smart, at)));
+        let flash = extended.filter(|page| is_page(page, HEALTH));
+        Some(Health {
+            percentage_used: smart[5],
+            host_written_bytes: wide(smart, 48).saturating_mul(UNIT),
+            flash_written_bytes: flash.map(|page| wide(page, 0)),
+            media_errors: wide(smart, 160),
+            hot_minutes: warm.saturating_add(hot),
+            throttled_s: light.saturating_add(heavy),
+            slow_trims: latency
+                .filter(|page| is_page(page, LATENCY))
+                .map_or(Vec::new(), slow_trims),
+        })
+    }
+
+    /// Bytes written to flash for each byte of the host; `None` where one isn't known or is 0.
+    pub fn write_amplification(&self) -> Option<f64> {
+        let flash = self.flash_written_bytes.filter(|&bytes| bytes > 0)?;
+        (self.host_written_bytes > 0).then(|| flash as f64 / self.host_written_bytes as f64)
+    }
+}
+
+/// Rows of counters have reserved, TRIM, write and read; those of stamps lack the first, and begin
+/// with the highest threshold.
+fn slow_trims(page: &[u8]) -> Vec<SlowTrims> {
+    let bucket = |bucket: usize| {
+        let stamp = le64(page, 96 + (3 - bucket) * 24);
+        SlowTrims {
+            above_ms: (u32::from(page[6 + bucket]) + 1) * STEP_MS,
+            commands: le32(page, 32 + bucket * 16 + 4),
+            latency_ms: le16(page, 192 + (3 - bucket) * 6),
+            at_unix_ms: Some(stamp).filter(|&stamp| stamp != u64::MAX && stamp > 0),
+        }
+    };
+    (0..4).map(bucket).collect()
+}
+
+fn is_page(page: &[u8], guid: [u8; 16]) -> bool {
+    page.get(496..512).is_some_and(|found| found == guid)
+}
+
+/// A number of 128 bits, at most that of 64.
+fn wide(page: &[u8], at: usize) -> u64 {
+    match le64(page, at + 8) {
+        0 => le64(page, at),
+        _ => u64::MAX,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn smart() -> Vec<u8> {
+        let mut page = vec![0; 512];
+        page[5] = 7;
+        page[48..52].copy_from_slice(&2_000_000u32.to_le_bytes());
+        (page[160], page[192], page[196], page[224], page[228]) = (3, 10, 1, 60, 5);
+        page
+    }
+
+    fn ocp(guid: [u8; 16], edit: impl Fn(&mut [u8])) -> Vec<u8> {
+        let mut page = vec![0; 512];
+        page[496..].copy_from_slice(&guid);
+        edit(&mut page);
+        page
+    }
+
+    #[test]
+    fn smart_alone() {
+        let health = Health::parse(&smart(), None, None).unwrap();
+        assert_eq!((health.percentage_used, health.media_errors), (7, 3));
+        assert_eq!(health.host_written_bytes, 1_024_000_000_000);
+        assert_eq!((health.hot_minutes, health.throttled_s), (11, 65));
+        assert_eq!(health.write_amplification(), None);
+        assert_eq!(Health::parse(&[0; 511], None, None), None);
+    }
+
+    #[test]
+    fn flash_writes_and_slow_trims_need_their_guid() {
+        let flash = ocp(HEALTH, |page| {
+            page[..8].copy_from_slice(&4_096_000_000_000u64.to_le_bytes());
+        });
+        let slow = ocp(LATENCY, |page| {
+            (page[6], page[7], page[8], page[9]) = (19, 99, 199, 255);
+            // Bucket 0: 31 TRIMs, beside 9 writes; one of 120 ms.
+            (page[36], page[40]) = (31, 9);
+            page[96 + 72..96 + 80].copy_from_slice(&1_700_000_000_000u64.to_le_bytes());
+            page[192 + 18] = 120;
+            page[96..104].fill(0xff);
+        });
+        let health = Health::parse(&smart(), Some(&flash), Some(&slow)).unwrap();
+        assert_eq!(health.write_amplification(), Some(4.0));
+        let first = health.slow_trims[0];
+        assert_eq!(
+            (first.above_ms, first.commands, first.latency_ms),
+            (100, 31, 120)
+        );
+        assert_eq!(first.at_unix_ms, Some(1_700_000_000_000));
+        let last = health.slow_trims[3];
+        assert_eq!(
+            (last.above_ms, last.commands, last.at_unix_ms),
+            (1280, 0, None)
+        );
+        // A vendor's own page of that number.
+        let other = Health::parse(&smart(), Some(&slow), Some(&flash)).unwrap();
+        assert_eq!(
+            (other.flash_written_bytes, other.slow_trims),
+            (None, vec![])
+        );
+    }
+
+    #[test]
+    fn counts_beyond_64_bits_stay_at_the_most() {
+        let mut page = smart();
+        page[56] = 1;
+        let health = Health::parse(&page, None, None).unwrap();
+        assert_eq!(health.host_written_bytes, u64::MAX);
+    }
+}

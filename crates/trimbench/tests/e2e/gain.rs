@@ -1,0 +1,182 @@
+//! `run --scenario never-trimmed` finds the gain that the model of a drive has, and no other.
+
+use std::path::Path;
+
+use rustix::process::Signal;
+
+use crate::common::gate::{LOOP_EXT4, beside, few, lacks};
+use crate::common::loop_fs::LoopFs;
+use crate::common::run::{run, start};
+use crate::lab_drive::{NEEDS, OwnLab};
+use crate::quick::{Files, Measured, command_on, measure, number};
+
+const MIB: u64 = 1 << 20;
+const LIMIT: u64 = 3 << 30;
+
+/// Phases long enough for the drive's flash to get used to the writers.
+const RUN: &[&str] = &[
+    "--scenario",
+    "never-trimmed",
+    "--set",
+    "writes-at-most=3G",
+    "--set",
+    "foreground.size=128M",
+    "--settle",
+    "30s",
+    "--baseline",
+    "10s",
+    "--recovery",
+    "14s",
+    "--set",
+    "phases.interval=100ms",
+];
+
+/// A drive with a file system, and its pages written and moved by phase.
+struct Drive {
+    lab: OwnLab,
+    name: String,
+}
+
+impl Drive {
+    fn up(fs: &str, settings: &[&str]) -> Drive {
+        let lab = OwnLab::new();
+        let mount = lab.mount();
+        let name = lab.dir().file_name().unwrap().to_str().unwrap().to_owned();
+        let mut drive = vec!["--profile", "vertex-2", "--size", "1600M", "--fs", fs];
+        drive.extend(["--mount", mount.to_str().unwrap(), "-o", "nodiscard"]);
+        settings.iter().for_each(|set| drive.extend(["--set", set]));
+        lab.up(&name, &drive);
+        Drive { lab, name }
+    }
+
+    fn pages(&self) -> [f64; 2] {
+        let pages = &self.lab.stats(&self.name)["flash_pages"];
+        [number(&pages[0]), number(&pages[1])]
+    }
+
+    /// A run, and the write amplification in its baseline and in the last half of its recovery.
+    fn measured(&self) -> (Measured, [f64; 2]) {
+        let files = Files::new();
+        let mut running = start(self.lab.in_here(command_on(&self.lab.mount(), &files, RUN)));
+        let mut until = |phase: &str| {
+            while !files.in_phase(phase) && !running.is_over() {
+                std::thread::sleep(std::time::Duration::from_millis(100));
+            }
+        };
+        until("baseline");
+        let settled = self.pages();
+        until("delete");
+        let before = self.pages();
+        until("recovery");
+        std::thread::sleep(std::time::Duration::from_secs(5));
+        let trimmed = self.pages();
+        let done = running.wait();
+        let after = self.pages();
+        let amplified = |from: [f64; 2], to: [f64; 2]| {
+            let [written, moved] = [to[0] - from[0], to[1] - from[1]];
+            (written + moved) / written
+        };
+        let both = [amplified(settled, before), amplified(trimmed, after)];
+        (files.read(done).succeeds(), both)
+    }
+}
+
+/// All bytes of the run's files and writers.
+fn written(measured: &Measured) -> u64 {
+    let of = |index| measured.total(index, "bytes");
+    128 * MIB + of(0) + of(1)
+}
+
+#[test]
+fn a_worn_in_drive_gains_what_its_model_says() {
+    if lacks(NEEDS) {
+        return;
+    }
+    let _turn = few();
+    let drive = Drive::up("ext4", &["aged=90%"]);
+    let (measured, [before, after]) = drive.measured();
+    let gain = &measured.verdict["gain"];
+    assert_eq!(gain["finding"], "gained", "{}", measured.done.text());
+    let (ratio, model) = (number(&gain["rate"]["ratio"]), before / after);
+    assert!(
+        model > 2.0 && (ratio / model - 1.0).abs() < 0.15,
+        "{ratio} {model}"
+    );
+    let text = measured.done.text();
+    assert!(
+        text.contains("was not trimmed") && text.contains("at most 3.0 GiB"),
+        "{text}"
+    );
+    assert!(written(&measured) <= LIMIT, "{}", written(&measured));
+}
+
+#[test]
+fn a_drive_that_was_trimmed_or_ignores_trims_gains_nothing() {
+    if lacks(NEEDS) {
+        return;
+    }
+    let _turn = few();
+    for settings in [
+        &["flash.geometry=16k 64 7% fifo"][..],
+        &["aged=90%", "discard.smallest=1T"],
+    ] {
+        let (measured, _) = Drive::up("ext4", settings).measured();
+        let gain = &measured.verdict["gain"];
+        assert_ne!(gain["finding"], "gained", "{}", measured.done.text());
+        assert!(number(&gain["trimmed_bytes"]) > 1e9, "{gain}");
+        assert!(written(&measured) <= LIMIT);
+    }
+}
+
+#[test]
+fn an_interrupted_one_leaves_nothing_and_gains_nothing() {
+    if lacks(NEEDS) {
+        return;
+    }
+    let _turn = few();
+    let drive = Drive::up("ext4", &["aged=90%"]);
+    let (mount, files) = (drive.lab.mount(), Files::new());
+    let running = start(drive.lab.in_here(command_on(&mount, &files, RUN)));
+    while !files.in_phase("settle") {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    running.signal(Signal::INT);
+    running.wait().fails_with(130, &["interrupted"]);
+    let left = std::fs::read_dir(&mount).unwrap();
+    let names: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
+    assert!(names.iter().all(|name| name == "lost+found"), "{names:?}");
+}
+
+#[test]
+fn bad_ground_is_refused_before_anything_is_written() {
+    if lacks(LOOP_EXT4) {
+        return;
+    }
+    let _turn = beside();
+    let fs = LoopFs::small();
+    let refused = |path: &Path, arguments: &[&str], words: &[&str]| {
+        let measured = measure(
+            path,
+            &[&["--scenario", "never-trimmed"], arguments].concat(),
+        );
+        measured.done.fails_with(2, words);
+        assert_eq!(fs.names(), [""; 0]);
+    };
+    refused(fs.path(), &[], &["loop", "the drive below its file"]);
+    let tiny = [
+        "--set",
+        "writes-at-most=64M",
+        "--set",
+        "foreground.size=32M",
+    ];
+    refused(fs.path(), &tiny, &["writes-at-most", "raise it"]);
+    let reader = [
+        "--actor",
+        "name=random,op=read",
+        "--actor",
+        "name=stream,op=save",
+    ];
+    refused(fs.path(), &reader, &["can't be limited"]);
+    let command = command_on(fs.path(), &Files::new(), &["--delete", "trim"]);
+    run(command).fails_with(2, &["no actor writes", "never-trimmed"]);
+}
