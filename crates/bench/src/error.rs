@@ -91,8 +91,9 @@ pub enum BenchError {
     Deletion(String),
     /// The record could not be written to its end.
     #[error(
-        "the record could not be written: {0}; the run itself went on: \
-         free space there or give another file"
+        "the record could not be written: {}; the run itself went on: {}",
+        .0,
+        linux::files::after_failed_write(.0)
     )]
     Record(io::Error),
 }
@@ -123,5 +124,19 @@ impl BenchError {
                         | load::LoadError::NoLibaio { .. }
                 )
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_that_was_not_written_is_answered_by_its_cause() {
+        let of = |kind: io::ErrorKind| BenchError::Record(kind.into()).to_string();
+        assert!(
+            of(io::ErrorKind::QuotaExceeded).ends_with("free space there or give another file")
+        );
+        assert!(of(io::ErrorKind::BrokenPipe).ends_with("went on: give another file"));
     }
 }

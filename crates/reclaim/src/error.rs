@@ -33,6 +33,9 @@ pub enum ReclaimError {
     /// A device or file system can't be examined.
     #[error(transparent)]
     Target(#[from] storage::TargetError),
+    /// Discards destroy data there.
+    #[error(transparent)]
+    Harm(#[from] storage::Harm),
     /// A system call failed; `action` names the step.
     #[error("cannot {action} {}: {}", quoted(path), of_io(source))]
     Io {

@@ -8,8 +8,8 @@ use ::judge::verdict::condition::{CheckResult, Checked};
 use ::judge::verdict::{BaselineFrom, Finding, Reason};
 use ::record::RunRecord;
 pub(crate) use ::record::units::utc;
-use ::record::units::{self, bytes, percent, rate};
-use ::record::{ActorInfo, DiscardSetting, EventKind, LoopKind, Part, PhaseName, Target};
+use ::record::units::{self, bytes, percent, rate, seconds};
+use ::record::{ActorInfo, DiscardSetting, EventKind, Head, LoopKind, Part, PhaseName, Target};
 use storage::FileSystem;
 
 /// How good or bad a statement is; the caller decides how that looks.
@@ -188,7 +188,7 @@ pub(crate) fn advice(why: Reason, verdict: &Verdict, record: &RunRecord) -> Stri
     let target = &record.head.target;
     match why {
         Reason::TooNoisy => too_noisy(verdict),
-        Reason::TooLittleDeleted => too_little(verdict, target),
+        Reason::TooLittleDeleted => too_little(verdict, &record.head),
         Reason::NoDiscards => no_discards(target),
         Reason::CountersOff => counters_off(&counting::blind(&record.head.devices)),
         Reason::DevicesUnknown if target.mount.is_none() => {
@@ -215,8 +215,12 @@ fn too_noisy(verdict: &Verdict) -> String {
     )
 }
 
-/// How much to delete.
-fn too_little(verdict: &Verdict, target: &Target) -> String {
+/// No stall is shorter, in seconds.
+const SHORTEST_STALL_S: f64 = 0.2;
+
+/// How much to delete, or how closely to look.
+fn too_little(verdict: &Verdict, head: &Head) -> String {
+    let target = &head.target;
     let place = match target.mount {
         Some(_) => "file system",
         None => "device",
@@ -229,9 +233,16 @@ fn too_little(verdict: &Verdict, target: &Target) -> String {
              conclusive run. Use a larger one, or free space first."
         ),
     };
+    let two_s = 2.0 * head.interval_ms / 1e3;
+    let closer = match (two_s > SHORTEST_STALL_S, target.size_bytes) {
+        (false, _) => "",
+        (true, 0) => " Or measure with trimbench run, which looks every 100 ms.",
+        (true, _) => " Or look closer: --set phases.interval=100ms.",
+    };
     format!(
         "The discards were over too soon to tell whether they stall: a stall lasts two intervals \
-         and 200 ms, a slowdown one second. {more}"
+         and 200 ms (here {}), a slowdown one second. {more}{closer}",
+        seconds(two_s.max(SHORTEST_STALL_S))
     )
 }
 
@@ -377,6 +388,29 @@ mod tests {
         }
         (info.direct, info.engine) = (None, "libaio".to_owned());
         assert!(actor(&info).ends_with("read, libaio, closed loop at depth 8"));
+    }
+
+    #[test]
+    fn long_intervals_are_named_where_the_discards_were_over_too_soon() {
+        let mut record = crate::common::SHORT.record();
+        let verdict = ::judge::judge(&record);
+        let mut of = |interval_ms, size_bytes| {
+            record.head.interval_ms = interval_ms;
+            record.head.target.size_bytes = size_bytes;
+            advice(Reason::TooLittleDeleted, &verdict, &record)
+        };
+        let run = of(1000.0, 1 << 40);
+        assert!(
+            run.contains("(here 2.0 s)") && run.contains("phases.interval=100ms"),
+            "{run}"
+        );
+        let log = of(1000.0, 0);
+        assert!(log.contains("trimbench run, which looks"), "{log}");
+        let fine = of(100.0, 1 << 40);
+        assert!(
+            fine.contains("(here 0.20 s)") && !fine.contains("interval="),
+            "{fine}"
+        );
     }
 
     #[test]

@@ -36,6 +36,8 @@ pub(crate) struct Recorder {
     /// Rows of the deletion so far.
     stretches: usize,
     continuous: bool,
+    /// The deletion is over within its first row.
+    is_drained: bool,
     free: Vec<FreeSpace>,
 }
 
@@ -78,6 +80,7 @@ impl Recorder {
             deletion: None,
             stretches: 0,
             continuous: setup.workload.is_continuous(),
+            is_drained: false,
             free: Vec::new(),
         };
         recorder.push(Line::Phase(Phase {
@@ -138,7 +141,12 @@ impl Recorder {
             false => EventKind::DiscardsDidNotCome,
         };
         self.event(now, kind);
-        self.begin(PhaseName::Recovery, now, actors);
+        // A row belongs to the phase in which its middle lies. A deletion that is over within a row
+        // has the whole row.
+        self.is_drained = self.deletion.is_some_and(|(began, _)| began >= self.row);
+        if !self.is_drained {
+            self.begin(PhaseName::Recovery, now, actors);
+        }
     }
 
     fn begin(&mut self, name: PhaseName, now: Time, actors: &mut [Actor]) {
@@ -231,6 +239,9 @@ impl Recorder {
         self.free.push(free);
         self.counters = counters;
         self.row = now;
+        if std::mem::take(&mut self.is_drained) {
+            self.begin(PhaseName::Recovery, now, actors);
+        }
     }
 
     /// Ends the record.

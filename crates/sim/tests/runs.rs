@@ -212,3 +212,14 @@ fn a_guard_that_waits_for_longer_runs_sends_fewer_discards() {
     assert!(waits.debt_age_s > all.debt_age_s, "{all:?} {waits:?}");
     assert_eq!(run("auto"), waits);
 }
+
+#[test]
+fn a_deletion_that_is_over_within_a_row_has_its_own_discards() {
+    let mut setup = small(PolicyKind::Ext4Online, WorkloadKind::DropFile);
+    setup.size = 256 << 20;
+    setup.interval = Duration::from_millis(100);
+    let outcome = sim::run(&setup).unwrap();
+    let verdict = &outcome.verdict;
+    assert_eq!(verdict.others, None, "{}", verdict.summary);
+    assert_eq!(verdict.discard.bytes, Some(256 << 20), "{verdict:?}");
+}

@@ -9,7 +9,8 @@ use crate::Warning;
 #[derive(Debug)]
 pub struct Fault {
     levels: &'static [&'static str],
-    has: fn(&str, (u32, u32)) -> bool,
+    /// Whether a kernel has it, and whether SATA or SCSI drives are below.
+    has: fn(&str, (u32, u32), bool) -> bool,
     /// The harm that discards do, in a sentence without a full stop.
     pub what: &'static str,
     /// The address of a report.
@@ -20,14 +21,14 @@ pub struct Fault {
 static FAULTS: [Fault; 3] = [
     Fault {
         levels: &["raid10"],
-        has: |_, version| ((6, 8)..(6, 15)).contains(&version),
+        has: |_, version, _| ((6, 8)..(6, 15)).contains(&version),
         what: "fstrim and discards can crash Linux 6.8 to 6.14",
         source: "https://bugs.launchpad.net/bugs/2117395",
         destroys_data: false,
     },
     Fault {
         levels: &["raid10"],
-        has: |release, _| is_of_2020(release),
+        has: |release, _, _| is_of_2020(release),
         what: "fstrim and discards destroy data with the patches of December 2020 (Linux 5.10-rc, \
                Ubuntu 4.15.0-126, 5.4.0-56 and 5.8.0-31 and the builds after them)",
         source: "https://bugs.launchpad.net/bugs/1907262",
@@ -35,8 +36,11 @@ static FAULTS: [Fault; 3] = [
     },
     Fault {
         levels: &["raid0", "raid10", "linear"],
-        has: |_, version| ((3, 7)..(4, 2)).contains(&version),
-        what: "fstrim and discards can destroy data on SATA and SCSI drives up to Linux 4.1",
+        // bio_split() left both parts with the vector into which sd writes a discard's address,
+        // ever since md passes discards on; RHEL 7's 3.10 does so, too. NVMe keeps the address
+        // elsewhere.
+        has: |_, version, scsi| scsi && ((3, 7)..(4, 2)).contains(&version),
+        what: "fstrim and discards can destroy data on SATA and SCSI drives from Linux 3.7 to 4.1",
         source: "https://www.algolia.com/blog/engineering/when-solid-state-drives-are-not-that-solid",
         destroys_data: true,
     },
@@ -58,11 +62,17 @@ fn is_of_2020(release: &str) -> bool {
 }
 
 impl Fault {
-    /// The fault of an array of this level, e.g. `raid10`, in a kernel of this release.
-    pub fn of(level: &str, kernel: &str) -> Option<&'static Fault> {
+    /// The fault of an array of this level, e.g. `raid10`, over these drives, e.g. `sda`, in a
+    /// kernel of this release.
+    pub fn of<'a>(
+        level: &str,
+        kernel: &str,
+        mut drives: impl Iterator<Item = &'a str>,
+    ) -> Option<&'static Fault> {
+        let scsi = drives.any(|name| name.starts_with("sd"));
         let version = linux::host::version_of(kernel);
         let mut levels = FAULTS.iter().filter(|one| one.levels.contains(&level));
-        levels.find(|one| (one.has)(kernel, version))
+        levels.find(|one| (one.has)(kernel, version, scsi))
     }
 }
 
@@ -73,7 +83,8 @@ pub(crate) fn warning(sys: &SysRoot, devices: &[DeviceInfo]) -> Option<Warning> 
     taking.find_map(|device| {
         let whole = device.drive.as_ref().map_or(&device.name, |one| &one.name);
         let level = sys.attribute(whole, "md/level")?;
-        let fault = Fault::of(&level, &kernel)?;
+        let leaves = devices.iter().filter(|one| one.leaf);
+        let fault = Fault::of(&level, &kernel, leaves.map(|one| one.name.as_str()))?;
         Some(Warning::Faulty {
             device: whole.clone(),
             level,

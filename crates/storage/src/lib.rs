@@ -42,6 +42,6 @@ mod warning;
 pub use faults::Fault;
 pub use file_system::{Commit, FileSystem, TrimReach};
 pub use target::{
-    Description, TargetError, describe, describe_device, describe_device_in, describe_mount,
+    Description, Harm, TargetError, describe, describe_device, describe_device_in, describe_mount,
 };
 pub use warning::Warning;

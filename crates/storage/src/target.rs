@@ -41,13 +41,43 @@ pub struct Description {
 }
 
 impl Description {
-    /// The warning that discards harm an md array here, and whether they destroy data.
-    pub fn fault(&self) -> Option<(&Warning, bool)> {
-        self.warnings.iter().find_map(|one| match one {
-            Warning::Faulty { destroys_data, .. } => Some((one, *destroys_data)),
-            _ => None,
-        })
+    /// The warning that discards harm an md array here.
+    pub fn fault(&self) -> Option<&Warning> {
+        let is_fault = |one: &&Warning| matches!(one, Warning::Faulty { .. });
+        self.warnings.iter().find(is_fault)
     }
+
+    /// The warning that discards can crash this kernel. `place` is what was to be discarded, and
+    /// `instead` advises what does it all the same.
+    ///
+    /// # Errors
+    /// [`Harm`] where they destroy data.
+    pub fn unless_harmful(
+        &self,
+        place: &str,
+        instead: &'static str,
+    ) -> Result<Option<Warning>, Harm> {
+        match self.fault() {
+            Some(Warning::Faulty {
+                destroys_data: true,
+                ..
+            }) => Err(Harm {
+                place: place.to_owned(),
+                fault: self.fault().map(ToString::to_string).unwrap_or_default(),
+                instead,
+            }),
+            fault => Ok(fault.cloned()),
+        }
+    }
+}
+
+/// Discards destroy data in a place.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{place}: {fault}. If this kernel's changelog names the fix, {instead}")]
+pub struct Harm {
+    place: String,
+    fault: String,
+    instead: &'static str,
 }
 
 /// Why a target can't be described.

@@ -14,9 +14,13 @@ use crate::exit::Error;
 /// The card that `--profile` names, as a scenario is named: what has a slash or
 /// ends in `.toml` is a file.
 pub(crate) fn named(name: &str) -> Result<Card, Error> {
-    if STACKS.iter().any(|(stack, _)| *stack == name) {
+    let is_profile = profiles::all()
+        .iter()
+        .any(|card| card.name().contains(name));
+    let stacks: Vec<&str> = STACKS.iter().map(|(stack, _)| *stack).collect();
+    if let Some(stack) = stack_of_parts(name, &stacks).filter(|_| !is_profile) {
         return Err(Error::Usage(format!(
-            "{name} is a stack of drives, which only `trimbench sim` takes; give the profile of one \
+            "{stack} is a stack of drives, which only `trimbench sim` takes; give the profile of one \
              drive: {}",
             names(profiles::all().iter().map(Card::name))
         )));
@@ -118,6 +122,11 @@ mod tests {
         let said = named("crucial-t500-2tb-raid0").unwrap_err().to_string();
         assert!(
             said.contains("a stack of drives, which only `trimbench sim`"),
+            "{said}"
+        );
+        let said = named("raid0-t500").unwrap_err().to_string();
+        assert!(
+            said.contains("crucial-t500-2tb-raid0 is a stack of drives"),
             "{said}"
         );
         let said = named("").unwrap_err().to_string();

@@ -7,6 +7,14 @@ use clap::{Command, CommandFactory};
 use crate::cli::Cli;
 use crate::commands::scenarios::ending_in;
 
+/// Options as other programs name them, and as these commands do.
+const OF_OTHERS: [(&str, &str); 4] = [
+    ("--duration", "--for"),
+    ("--runtime", "--for"),
+    ("--time", "--for"),
+    ("--overwrite", "--force"),
+];
+
 /// The error with what was probably meant.
 pub(crate) fn explained(mut shown: Error) -> Error {
     match shown.kind() {
@@ -27,12 +35,19 @@ fn name_owners(shown: &mut Error) {
         return;
     }
     shown.remove(ContextKind::Suggested);
+    let meant = match OF_OTHERS.iter().find(|(theirs, _)| *theirs == option) {
+        Some((_, own)) => (*own).to_owned(),
+        None => option.clone(),
+    };
     let mut tips = Vec::new();
-    let keys = ending_in(option.trim_start_matches('-'));
-    if !keys.is_empty() {
+    let keys = ending_in(meant.trim_start_matches('-'));
+    if !keys.is_empty() || meant != option {
         shown.remove(ContextKind::SuggestedArg);
-        tips.push(format!("{option} is a key: {}", keys.join(", ")));
     }
+    if !keys.is_empty() {
+        tips.push(format!("{meant} is a key: {}", keys.join(", ")));
+    }
+    let option = meant;
     let mut owners = Vec::new();
     owners_of(&option, &Cli::command(), "", &mut owners);
     if let Some((last, others)) = owners.split_last()
@@ -86,5 +101,7 @@ fn name_commands(shown: &mut Error) {
     }
 }
 
+#[cfg(test)]
+mod documented;
 #[cfg(test)]
 mod tests;

@@ -115,33 +115,39 @@ fn in_order(
         }
         own.insert(0, whole);
     }
-    let client = own
-        .first()
-        .map(|one| (one.pid, one.name.clone(), one.seconds, one.blocked_s));
-    let lead = client.as_ref().and_then(|(_, _, seconds, blocked_s)| {
-        let counts = |one: &Victim| {
-            one.blocked_s >= PART * seconds
+    let lead = own.first().and_then(|client| {
+        let waits = |one: &Victim| {
+            one.blocked_s >= PART * client.seconds
                 && one.blocked_s >= LEAST.1
-                && one.blocked_s > *blocked_s
+                && one.blocked_s > client.blocked_s
+        };
+        let computes = |one: &Victim| {
+            let most_s = MOST * client.seconds;
+            client.seconds_of(Cause::Sleep) >= most_s && one.seconds_of(Cause::Cpu) >= most_s
         };
         // One with a client of its own comes first.
         let helps = |one: &Victim| {
             let mut all = observation.servers.iter();
             all.any(|server| server.pid == one.pid && server.helper)
         };
-        let direct = servers.iter().position(|one| counts(one) && !helps(one));
-        direct.or_else(|| servers.iter().position(counts))
+        let direct = servers.iter().position(|one| waits(one) && !helps(one));
+        let any = direct.or_else(|| servers.iter().position(waits));
+        any.or_else(|| servers.iter().position(|one| computes(one) && !helps(one)))
     });
     let lead = lead.map(|index| servers.remove(index));
-    let is_led = lead.is_some();
+    let client = own.first().filter(|_| lead.is_some()).map(|one| {
+        let client = Client {
+            pid: one.pid,
+            name: one.name.clone(),
+        };
+        (client, one.seconds)
+    });
     let mut all: Vec<Victim> = lead.into_iter().chain(own).chain(servers).collect();
     all.truncate(if matches!(subject, Subject::Family(_)) {
         12
     } else {
         20
     });
-    let client = client.filter(|_| is_led);
-    let client = client.map(|(pid, name, seconds, _)| (Client { pid, name }, seconds));
     (all, client)
 }
 

@@ -132,7 +132,7 @@ pub struct Sampler {
     /// By device number.
     below: HashMap<linux::mounts::DeviceNumber, Option<usize>>,
     /// By process: when its open files were asked for, and the only place that they are at.
-    open_at: HashMap<u32, (f64, Option<usize>)>,
+    open_at: HashMap<u32, (f64, below::Open)>,
     /// By thread that waits: its call with a path, and the place that it named.
     named: HashMap<Thread, (Call, Option<usize>)>,
     memory: Memory,
@@ -377,12 +377,7 @@ impl Sampler {
                 let asked = few && (!light || was_asleep || looks.is_multiple_of(RARELY));
                 let call = asked.then(|| thread.call()).flatten();
                 let call = call.filter(|call| call.may_sleep_for_storage());
-                // A server that waits for its clients in its ring does not wait for storage.
-                let idle = |call: &Call| {
-                    call.name() == Some("io_uring_enter")
-                        && thread.ring_in_flight(call.first) == Some(0)
-                };
-                if let Some(call) = call.filter(|call| !idle(call)) {
+                if let Some(call) = call.filter(|call| !self.awaits_requests(thread, call, now_s)) {
                     self.asleep.insert(thread);
                     sample.call = Some(call);
                     self.waits(thread, &mut sample);

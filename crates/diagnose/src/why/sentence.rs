@@ -267,10 +267,13 @@ fn not_trim(why: &Why, victim: &Victim) -> String {
     let call = call
         .and_then(|wait| wait.call)
         .filter(|_| cause.is_blocked());
+    let did = match cause {
+        Cause::Cpu => "computed or waited for a processor".to_owned(),
+        cause => format!("waited for {}", cause.about()),
+    };
     let mut text = format!(
-        "Not TRIM: {} waited for {}, {} of {}{}.",
+        "Not TRIM: {} {did}, {} of {}{}.",
         who(why, victim),
-        cause.about(),
         show::seconds(seconds),
         show::seconds(victim.seconds),
         call.map_or(String::new(), |call| format!(" (in {call})"))
@@ -325,7 +328,7 @@ fn own_devices(victim: &Victim) -> Option<Vec<&str>> {
 
 impl Victim {
     /// The time of a cause, in seconds.
-    fn seconds_of(&self, cause: Cause) -> f64 {
+    pub(super) fn seconds_of(&self, cause: Cause) -> f64 {
         let waits = self.waits.iter().filter(|wait| wait.cause == cause);
         waits.map(|wait| wait.seconds).sum()
     }

@@ -229,8 +229,9 @@ impl Writer {
 fn not_written(path: &Path) -> impl Fn(io::Error) -> Error {
     move |error| {
         Error::Failed(format!(
-            "{}: {error}; free space there, or give another file with --output",
-            names::shown(path)
+            "{}: {error}; {} with --output",
+            names::shown(path),
+            linux::files::after_failed_write(&error)
         ))
     }
 }
@@ -274,6 +275,17 @@ mod tests {
             panic!("it failed");
         };
         assert_eq!(figures.seconds, 2.0);
+    }
+
+    #[test]
+    fn only_a_full_disk_is_answered_with_free_space() {
+        let place = tempfile::tempdir().unwrap();
+        let missing = place.path().join("none/suite.jsonl");
+        let head = made::head(&["xfs/discard/discard"], 1);
+        let refused = Writer::open(&missing, &head).unwrap_err().to_string();
+        assert!(refused.contains("make its directory"), "{refused}");
+        let full = not_written(&missing)(io::ErrorKind::StorageFull.into());
+        assert!(full.to_string().contains("free space there"), "{full}");
     }
 
     #[test]

@@ -358,3 +358,29 @@ fn size_of(device: &Path) -> io::Result<u64> {
         size => Ok(size),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use testkit::loop_fs::{Fs, LoopFs};
+
+    #[test]
+    fn a_device_that_another_holds_is_waited_for_and_its_holder_is_named() {
+        let Some(fs) = LoopFs::or_skip(Fs::Xfs, "nodiscard", 320) else {
+            return;
+        };
+        let path = fs.device().path().to_path_buf();
+        let part = Part {
+            size_bytes: size_of(&path).unwrap(),
+            path,
+        };
+        let held = part.unheld(Duration::from_millis(50)).unwrap_err();
+        let at = fs.path().to_str().unwrap();
+        assert!(held.to_string().contains(at), "{held}");
+        std::thread::scope(|scope| {
+            let opened = scope.spawn(|| part.unheld(Duration::from_secs(60)));
+            std::thread::sleep(Duration::from_millis(50));
+            fs.while_unmounted(|_| drop(opened.join().unwrap().unwrap()));
+        });
+    }
+}

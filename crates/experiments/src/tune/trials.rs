@@ -71,23 +71,11 @@ impl Trials {
         let usable = survey.space.usable_bytes();
         let room = usable.saturating_sub(setup.written_bytes());
         setup.size_bytes = request.size_bytes.unwrap_or((room / 2).min(MOST)) / MIB * MIB;
-        if setup.size_bytes < LEAST || setup.size_bytes > room {
-            let (asked, next) = match request.size_bytes {
-                Some(size) => (
-                    format!(" (asked for: {})", record::units::bytes(size)),
-                    " or give another size",
-                ),
-                None => Default::default(),
-            };
+        if let Some(why) = unfit(request.size_bytes, room, setup.size_bytes) {
+            let directory = names::shown(&target.directory);
+            let reserve = record::units::bytes(survey.space.reserve_bytes());
             return Err(Error::Usage(format!(
-                "{}: too little room: each run deletes at least {}{}, and {} may be written beyond \
-                 the {} that stay free; free some space{}",
-                names::shown(&target.directory),
-                record::units::bytes(LEAST),
-                asked,
-                record::units::bytes(usable),
-                record::units::bytes(survey.space.reserve_bytes()),
-                next,
+                "{directory}: {why} ({reserve} stay free)"
             )));
         }
         let unit_bytes = FileSystem::mounted(&target.mount)
@@ -173,6 +161,28 @@ fn given(request: &Request, target: &Target, most_bytes: u64) -> Result<Vec<u64>
     ))
 }
 
+/// Why so many bytes can't be deleted in each run where `room` bytes are, and what to do.
+fn unfit(asked: Option<u64>, room: u64, size: u64) -> Option<String> {
+    let [least, most] = [LEAST, room].map(record::units::bytes);
+    if (LEAST..=room).contains(&size) {
+        return None;
+    }
+    Some(match asked {
+        Some(asked) if room >= LEAST => format!(
+            "size={} can't be tried: each run deletes {least} to {most} here; give another size{}",
+            record::units::bytes(asked),
+            match size > room {
+                true => " or free space",
+                false => "",
+            }
+        ),
+        _ => format!(
+            "too little room: each run deletes at least {least}, and {most} may be deleted here; \
+             free space"
+        ),
+    })
+}
+
 // A trial: a way of discarding, and how large a discard may be.
 
 /// A way in which freed space is discarded.
@@ -227,5 +237,34 @@ impl fmt::Display for Trial {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let limit = record::units::bytes(self.limit_bytes);
         write!(f, "{}, at most {limit}", self.policy.in_words())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_lacks_room_is_answered_with_free_space() {
+        let why = |asked, room, size| unfit(asked, room, size).unwrap_or_default();
+        assert_eq!(why(Some(GIB), 2 * GIB, GIB), "");
+        assert_eq!(why(None, 2 * GIB, GIB), "");
+        let small = why(Some(MIB), 2 * GIB, MIB);
+        assert!(
+            small.contains("size=1.0 MiB") && small.ends_with("give another size"),
+            "{small}"
+        );
+        let large = why(Some(4 * GIB), 2 * GIB, 4 * GIB);
+        assert!(
+            large.ends_with("64.0 MiB to 2.0 GiB here; give another size or free space"),
+            "{large}"
+        );
+        for asked in [None, Some(MIB), Some(GIB)] {
+            let full = why(asked, 10 * MIB, asked.unwrap_or(5 * MIB));
+            assert!(
+                full.starts_with("too little room") && full.ends_with("free space"),
+                "{full}"
+            );
+        }
     }
 }

@@ -12,6 +12,9 @@
 //!   half as high as its rest. Then discards do that here, and something weaker happened to follow.
 //!   A big writer that starts with the deletion fails this: it takes as much with discards as
 //!   without.
+//! - They are stalls, too, if operations complete beside the discards, and none after them. Then
+//!   something changed when the discards ended: one cause was not at work all the time.
+//!   The discards must last for two cells, and nothing may stand still elsewhere without discards.
 //! - If the record has waits, those of the discards must add up to half of the piece at least.
 //!   Discards of 40 ms don't explain 0.3 s beside a processor hog. Where a piece begins with
 //!   discards and goes on without them, only its part with discards must meet this, and it is cut
@@ -64,6 +67,7 @@ pub(super) struct Cost {
 
 /// Returns all low runs within `range` of the grid, cut, and marked as stalls or dips.
 pub(super) fn pieces(grid: &Grid, lows: &Lows, range: Range<usize>) -> Vec<Piece> {
+    let all = runs(grid, lows, range.clone());
     let explained: Vec<bool> = (0..grid.len())
         .map(|i| {
             let after = i + 1 < grid.len() && grid.adjoins(i + 1) && grid.covered[i + 1];
@@ -82,7 +86,11 @@ pub(super) fn pieces(grid: &Grid, lows: &Lows, range: Range<usize>) -> Vec<Piece
     let gap_s = (UNEXPLAINED_CELLS * grid.cell_s).max(UNEXPLAINED_S);
     let waits_known = (0..grid.len()).any(|i| grid.wait_s(i) > 0.0);
     let mut found = Vec::new();
-    for run in runs(grid, lows, range) {
+    // Whether nothing completed although no discard was near.
+    let hangs =
+        |run: &Range<usize>| !run.clone().any(|i| explained[i]) && silent(lows, run.clone());
+    let hangs_anyhow = all.iter().any(hangs);
+    for run in all {
         let explained_s = length_s(&run, &|i| explained[i]);
         let mostly = 2.0 * explained_s > length_s(&run, &|_| true);
         let began_with_them = explained[run.start] && run.clone().any(|i| grid.covered[i]);
@@ -91,17 +99,9 @@ pub(super) fn pieces(grid: &Grid, lows: &Lows, range: Range<usize>) -> Vec<Piece
             stall: false,
             tail: false,
         }];
-        let deeper = || {
-            let share = |so: bool| {
-                let cells = run.clone().filter(|&i| grid.covered[i] == so);
-                median(cells.map(|i| lows.share(i)))
-            };
-            match (share(true), share(false)) {
-                (Some(with), Some(without)) => without >= SOME && with <= DEEPER * without,
-                _ => true,
-            }
-        };
-        if explained_s > 0.0 && (mostly || discards_stall && began_with_them && deeper()) {
+        let goes_on =
+            || deeper(grid, lows, &run) || !hangs_anyhow && ends_silently(grid, lows, &run);
+        if explained_s > 0.0 && (mostly || discards_stall && began_with_them && goes_on()) {
             pieces = cut(grid, &run, &explained, gap_s);
         }
         let worked = |p: &Piece| p.stall && (!waits_known || waits(grid, lows, p) >= WORKED);
@@ -127,6 +127,32 @@ pub(super) fn pieces(grid: &Grid, lows: &Lows, range: Range<usize>) -> Vec<Piece
         }
     }
     found
+}
+
+/// Whether a run is deeper where discards are in service.
+fn deeper(grid: &Grid, lows: &Lows, run: &Range<usize>) -> bool {
+    let share = |so: bool| {
+        let cells = run.clone().filter(|&i| grid.covered[i] == so);
+        median(cells.map(|i| lows.share(i)))
+    };
+    match (share(true), share(false)) {
+        (Some(with), Some(without)) => without >= SOME && with <= DEEPER * without,
+        _ => true,
+    }
+}
+
+/// Whether operations complete beside a run's discards, which are in service in two cells at least,
+/// and none after them.
+fn ends_silently(grid: &Grid, lows: &Lows, run: &Range<usize>) -> bool {
+    let with = || run.clone().filter(|&i| grid.covered[i]);
+    let some = median(with().map(|i| lows.share(i))).is_some_and(|share| share > 0.0);
+    let rest = with().next_back().map_or(run.end, |last| last + 1);
+    some && with().count() >= 2 && silent(lows, rest..run.end)
+}
+
+/// Whether nothing completes in these cells.
+fn silent(lows: &Lows, mut cells: Range<usize>) -> bool {
+    cells.all(|i| lows.share(i) <= 0.0)
 }
 
 /// Cuts a piece that begins with discards after the last of them.

@@ -18,7 +18,7 @@ use pace::{DebtMode, Work};
 use storage::raw::{RawDevice, RawError};
 use storage::{Commit, Description};
 
-use crate::event::{Event, Listener, Progress};
+use crate::event::{Event, Listener, Progress, note_all};
 use crate::throttle::{
     CanaryFile, LONGEST_GRANT, Pacing, Purpose, Setup, Stack, Summary, Throttle,
 };
@@ -36,6 +36,8 @@ pub enum DeviceError {
     Raw(#[from] RawError),
     #[error(transparent)]
     Target(#[from] storage::TargetError),
+    #[error(transparent)]
+    Harm(#[from] storage::Harm),
     #[error("{device} takes no discards; see: trimbench inspect {device}")]
     Unsupported { device: String },
     #[error("{device}: {what}")]
@@ -125,6 +127,8 @@ impl Discarding {
         if device.discard().max_bytes == 0 {
             return Err(DeviceError::Unsupported { device: name });
         }
+        let found = storage::describe_device(path)?;
+        found.unless_harmful(&name, "use blkdiscard(8)")?;
         let failed = |what| DeviceError::Range {
             device: name.clone(),
             what,
@@ -141,7 +145,7 @@ impl Discarding {
             )));
         }
         Ok(Discarding {
-            found: storage::describe_device(path)?,
+            found,
             device,
             range,
             step,
@@ -196,6 +200,7 @@ impl Discarding {
             work: &self.work(),
             pacing: &pacing,
         };
+        note_all(listener, self.found.fault());
         let mut throttle = Throttle::start(&setup, listener)?;
         let total = self.range.end - self.range.start;
         let mut listener = |event: Event<'_>| match event {

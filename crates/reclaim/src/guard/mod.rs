@@ -46,7 +46,7 @@ pub use pace::trims::{FRESH_FOR, LITTLE, LITTLE_FOR};
 pub use status::{Goals, Status, TrimReport, Waits, status};
 
 use crate::ReclaimError;
-use crate::event::Listener;
+use crate::event::{Listener, note_all};
 use crate::throttle::Pacing;
 use btrfs::BtrfsGuard;
 use start::{Candidate, Way};
@@ -114,6 +114,7 @@ impl Guard {
         listener: &mut Listener<'_>,
     ) -> Result<Guard, GuardError> {
         let (found, way) = Candidate::examine(path, &options)?;
+        note_all(listener, &found.fault);
         match way {
             Way::Limit => BtrfsGuard::start(found, options, listener).map(Kind::Limit),
             Way::Trims { looker, remount } => {
@@ -138,8 +139,8 @@ impl Guard {
 /// # Errors
 /// As [`Guard::start`].
 pub fn intend(path: &Path, options: &GuardOptions) -> Result<String, GuardError> {
-    let (_, way) = Candidate::examine(path, options)?;
-    Ok(match way {
+    let (found, way) = Candidate::examine(path, options)?;
+    let mut intention = match way {
         Way::Limit => "would set the rate of the kernel's own trims (discard=async)".to_owned(),
         Way::Trims { looker, remount } => {
             let look = looker
@@ -156,7 +157,11 @@ pub fn intend(path: &Path, options: &GuardOptions) -> Result<String, GuardError>
                  what is freed"
             )
         }
-    })
+    };
+    if let Some(fault) = found.fault {
+        intention += &format!("; {fault}");
+    }
+    Ok(intention)
 }
 
 // The hours of a day in which trims run.

@@ -25,6 +25,8 @@ pub(super) struct Candidate {
     /// The name of its state's directory.
     pub(super) name: String,
     pub(super) uuid: Option<String>,
+    /// The warning that discards may crash this kernel.
+    pub(super) fault: Option<storage::Warning>,
 }
 
 /// The way in which a file system is guarded.
@@ -75,6 +77,7 @@ impl Candidate {
             name: name_of(path, fs, survey.fs.uuid.as_deref())?,
             mount,
             uuid: survey.fs.uuid,
+            fault: survey.fault,
         };
         Ok((candidate, way))
     }
@@ -137,7 +140,7 @@ impl Refusing<'_> {
 
     fn see_inspect(&self, why: String) -> GuardError {
         let inspect = format!("trimbench inspect {}", self.shown());
-        self.because(why, "this shows what stops discards", [inspect])
+        self.because(why, "this shows its storage stack", [inspect])
     }
 
     fn unless_root(&self, command: &str) -> Result<(), GuardError> {

@@ -152,6 +152,7 @@ pub fn intend(
         let own = rustix::fs::openat(&parent.fd, &*argument.name, flags, Mode::empty());
         let on = own.as_ref().unwrap_or(&parent.fd).as_fd();
         let device = directory::device(on).unwrap_or(parent.device);
+        volumes.unless_harmful(on, device)?;
         let unpaced = volumes.unpaced(on, device);
         let paced = enough && unpaced.is_none();
         let mut in_place = places.reason(&argument);
@@ -206,8 +207,8 @@ impl Stopped {
             ReclaimError::Refused(refusal) => Some(*refusal),
             _ => None,
         };
-        let untouched = match refused {
-            Some(_) if !begun => "; nothing was removed",
+        let untouched = match error {
+            ReclaimError::Refused(_) | ReclaimError::Harm(_) if !begun => "; nothing was removed",
             _ => "",
         };
         Stopped {

@@ -90,6 +90,8 @@ impl<'a> Removal<'a> {
         for argument in arguments {
             reporter.report(self.listener, Progress::default())?;
             let parent = self.places.parent(&argument);
+            self.volumes
+                .unless_harmful(parent.fd.as_fd(), parent.device)?;
             let paces = self.volumes.paces(parent.fd.as_fd(), parent.device);
             let method = self.places.method(&argument, paces, self.listener)?;
             all.push(Planned { argument, method });
@@ -191,7 +193,7 @@ impl<'a> Removal<'a> {
             Ok(_) => {}
             Err(_) if at == all.len() => {}
             // A goal that can't be met: as if nothing had been asked for.
-            Err(ReclaimError::Refused(_)) if !self.begun => {
+            Err(ReclaimError::Refused(_) | ReclaimError::Harm(_)) if !self.begun => {
                 places.put_all_back(all);
             }
             Err(_) => places.note_untouched(&all[at..], &mut remover),

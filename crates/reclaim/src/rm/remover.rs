@@ -341,10 +341,14 @@ impl Remover<'_> {
         let bytes = expected.now();
         self.allow(at.device, bytes)?;
         let names = self.names();
+        let hidden = bytes >= LARGE && may_be_open_unseen(at.fd, name);
         let gone = self.unlink(at.fd, name, path)?;
         // A file that was gone before is freed by nobody here.
         if self.names() > names {
             self.freed(at.device, bytes);
+            if let (true, Some(volume)) = (hidden, self.volumes.of(at.device)) {
+                volume.settle(&mut |event| self.dialogue.hear(event))?;
+            }
             if let ExpectedDiscards::OnClose(bytes, process) = expected {
                 self.spared.add(Why::Open(process.and_then(named)), bytes);
             }
@@ -366,6 +370,14 @@ impl Remover<'_> {
             volume.freed(bytes);
         }
     }
+}
+
+/// Returns whether another process may have a file open without this user seeing it: the kernel
+/// shows that to the file's owner and to root.
+fn may_be_open_unseen(at: BorrowedFd<'_>, name: &CStr) -> bool {
+    let user = rustix::process::geteuid();
+    let stat = || rustix::fs::statat(at, name, AtFlags::SYMLINK_NOFOLLOW);
+    !user.is_root() && stat().is_ok_and(|stat| stat.st_uid != user.as_raw())
 }
 
 /// Returns a process in words; `None` if it has ended.

@@ -208,7 +208,11 @@ fn remove_rests(
 ) -> Result<PauseByDevice> {
     for rest in all {
         let parent = rest.parent;
-        if directory::device(parent).is_some_and(|device| volumes.paces(parent, device)) {
+        let Some(device) = directory::device(parent) else {
+            continue;
+        };
+        volumes.unless_harmful(parent, device)?;
+        if volumes.paces(parent, device) {
             let surveyed = Surveyed {
                 parent,
                 name: &rest.name,

@@ -13,7 +13,7 @@ use super::places::{allocated, share};
 use super::removal::PauseByDevice;
 use super::tree::At;
 use crate::event::{Event, Listener};
-use crate::throttle::{EarlyObservation, Pacing, Stack, Summary};
+use crate::throttle::{EarlyObservation, Pacing, Stack, Summary, Unpaced};
 use crate::volume::{LARGE, Volume, try_latency};
 use crate::{ReclaimError, Result, directory};
 
@@ -48,7 +48,7 @@ pub(super) enum Paced {
 #[derive(Debug)]
 struct System {
     /// Its storage stack; or why nothing is paced there.
-    stack: Result<Stack, String>,
+    stack: Result<Stack, Unpaced>,
     amount: Amount,
     /// Its devices, observed before the work is known.
     early: Option<EarlyObservation>,
@@ -142,7 +142,7 @@ impl Volumes {
         let policy = self.pacing.policy;
         self.systems.entry(number).or_insert_with(|| System {
             stack: match policy {
-                Policy::Burst => Err("nothing is to be paced".to_owned()),
+                Policy::Burst => Err("nothing is to be paced".to_owned().into()),
                 _ => Stack::paced_at(on),
             },
             amount: Amount::default(),
@@ -164,12 +164,24 @@ impl Volumes {
     /// Returns why freeing isn't paced on a file system, in a sentence; `None` where it is. Where it
     /// isn't, the remover doesn't look how much a file holds.
     pub(super) fn unpaced(&mut self, on: BorrowedFd<'_>, device: u64) -> Option<String> {
-        self.system(on, device).stack.as_ref().err().cloned()
+        let stack = &self.system(on, device).stack;
+        stack.as_ref().err().map(ToString::to_string)
     }
 
     /// Returns whether freeing is paced on a file system.
     pub(super) fn paces(&mut self, on: BorrowedFd<'_>, device: u64) -> bool {
         self.system(on, device).stack.is_ok()
+    }
+
+    /// Refuses a file system whose discards destroy data.
+    ///
+    /// # Errors
+    /// [`ReclaimError::Harm`] there.
+    pub(super) fn unless_harmful(&mut self, on: BorrowedFd<'_>, device: u64) -> Result<()> {
+        match &self.system(on, device).stack {
+            Err(Unpaced::Harm(harm)) => Err(harm.clone().into()),
+            _ => Ok(()),
+        }
     }
 
     /// Notes once that nothing is paced on a file system, if so.

@@ -72,6 +72,7 @@ pub use decisions::{Decision, Decisions, Summary};
 pub use group::Protected;
 pub use setup::{CanaryFile, Pacing, Purpose, Setup};
 pub use stack::Stack;
+pub(crate) use stack::Unpaced;
 
 pub(crate) use canary::{nameless, nameless_filled};
 pub(crate) use counters::DeviceCounters;
@@ -105,6 +106,9 @@ const LONGEST_LAST: Duration = Duration::from_secs(4);
 /// without any they count as done.
 const SETTLE: Duration = Duration::from_micros(500);
 const SILENT: Duration = Duration::from_millis(50);
+
+/// A file system sends the first discards of a commit within this.
+const SENT_WITHIN: Duration = Duration::from_millis(50);
 
 /// As [`SILENT`], at the end and while nothing is in flight. ext4 sends its discards from a worker
 /// that the commit wakes, XFS from the end of the log's I/O (Linux 6.18).
@@ -235,6 +239,14 @@ impl Throttle {
             };
         }
         Ok(quiet >= 2)
+    }
+
+    /// Waits for the discards that are sent within a moment, and gives up those that are not.
+    pub(crate) fn settle_debt(&mut self, listener: &mut Listener<'_>) -> Result<()> {
+        self.pause(SENT_WITHIN, listener)?;
+        self.settle(listener)?;
+        self.ledger.settled = true;
+        self.observe()
     }
 
     /// Waits until something may be freed. `left`: bytes still to be freed.

@@ -5,9 +5,10 @@ use std::path::PathBuf;
 
 use linux::SysRoot;
 use pace::{DebtMode, Work};
+use record::units::names::shown;
 use record::{DeviceInfo, DiscardSetting};
 use storage::counter::{self, Source};
-use storage::{Commit, Description, FileSystem};
+use storage::{Commit, Description, FileSystem, Harm};
 
 use crate::{ReclaimError, Result};
 
@@ -45,6 +46,23 @@ pub struct Stack {
     pub(crate) notes: Vec<String>,
 }
 
+/// Why nothing is paced on a file system.
+#[derive(Debug, Clone, thiserror::Error)]
+pub(crate) enum Unpaced {
+    /// The reason in a sentence.
+    #[error("{0}")]
+    Because(String),
+    /// Nothing is deleted there.
+    #[error(transparent)]
+    Harm(#[from] Harm),
+}
+
+impl From<String> for Unpaced {
+    fn from(why: String) -> Unpaced {
+        Unpaced::Because(why)
+    }
+}
+
 impl Stack {
     /// Describes the file system of an open directory.
     ///
@@ -56,22 +74,29 @@ impl Stack {
     }
 
     /// Describes the file system of an open directory, if what is deleted there is to be paced.
-    /// Otherwise returns why it isn't, in a sentence.
-    pub(crate) fn paced_at(on: BorrowedFd<'_>) -> Result<Stack, String> {
+    /// Otherwise returns why it isn't.
+    pub(crate) fn paced_at(on: BorrowedFd<'_>) -> Result<Stack, Unpaced> {
         let (found, block) = described(on).map_err(|error| error.to_string())?;
+        Stack::paced(&SysRoot::host(), &found, block)
+    }
+
+    fn paced(sys: &SysRoot, found: &Description, block: u64) -> Result<Stack, Unpaced> {
         // What lies in a lower layer would be copied, all of it, before it could go.
         if FileSystem::named(&found.target) == FileSystem::Overlay {
             let why = "it is an overlay; what is deleted in its upper directory itself is paced";
-            return Err(why.to_owned());
+            return Err(why.to_owned().into());
         }
         match found.target.discard {
             DiscardSetting::On | DiscardSetting::Async => {
-                Ok(Stack::of(&SysRoot::host(), &found, block))
+                let mount = found.target.mount.as_deref().unwrap_or(&found.target.path);
+                let instead = "use rm(1); else mount it with nodiscard first";
+                found.unless_harmful(&shown(mount), instead)?;
+                Ok(Stack::of(sys, found, block))
             }
-            _ if found.warnings.is_empty() => Err("no discards are sent".to_owned()),
+            _ if found.warnings.is_empty() => Err("no discards are sent".to_owned().into()),
             _ => {
                 let why: Vec<String> = found.warnings.iter().map(ToString::to_string).collect();
-                Err(why.join("; "))
+                Err(why.join("; ").into())
             }
         }
     }
@@ -250,6 +275,31 @@ mod tests {
         };
         let found = describe_mount(&sys, Path::new("/mnt"), mount, space);
         Stack::of(&sys, &found, 4096)
+    }
+
+    #[test]
+    fn nothing_is_deleted_where_its_discards_destroy_data() {
+        let paced = |options: &str, kernel: &str| {
+            let line = format!("1 0 9:3 / /data rw - ext4 /dev/md3 {options}\n");
+            let machine = testkit::Machine::new(&line);
+            machine.device("virtual/block/md3", "9:3", Some(GIB));
+            machine.write("sys/devices/virtual/block/md3/md/level", "raid10\n");
+            machine.write("proc/sys/kernel/osrelease", kernel);
+            let sys = SysRoot::at(machine.root());
+            let mount = mounts::list(&sys).unwrap().remove(0);
+            let space = Space::of(Path::new("/")).unwrap();
+            let found = describe_mount(&sys, Path::new("/data/dump"), mount, space);
+            Stack::paced(&sys, &found, 4096)
+        };
+        let refused = paced("rw,discard", "5.4.0-57-generic\n").unwrap_err();
+        assert!(matches!(refused, Unpaced::Harm(_)), "{refused}");
+        let refused = refused.to_string();
+        assert!(refused.starts_with("/data: md3 is raid10"), "{refused}");
+        // No discards are sent, or they crash at most.
+        let off = paced("rw", "5.4.0-57-generic\n").unwrap_err();
+        assert!(matches!(off, Unpaced::Because(_)), "{off}");
+        let noted = paced("rw,discard", "6.9.1\n").unwrap().notes;
+        assert!(noted[0].contains("bugs/2117395"), "{noted:?}");
     }
 
     const SDX: [(&str, &str); 4] = [

@@ -8,9 +8,10 @@ use std::{fs, io};
 use linux::SysRoot;
 use linux::trim::{Range, fitrim, is_unsupported};
 use pace::{DebtMode, Goal, Work};
+use record::units::names;
 use record::{DeviceInfo, DeviceKind, DiscardSetting};
 use storage::layout::{Layout, Trimmed};
-use storage::{FileSystem, TrimReach, counter};
+use storage::{FileSystem, TrimReach, Warning, counter};
 
 use super::TrimError;
 use super::state::{Cursor, Of};
@@ -63,7 +64,9 @@ pub struct Survey {
     /// How many bytes all devices discard for each byte freed.
     copies: f64,
     /// Where a drive's statistics count for its partition.
-    by_drive: Option<storage::Warning>,
+    by_drive: Option<Warning>,
+    /// The warning that discards may crash this kernel.
+    pub(crate) fault: Option<Warning>,
 }
 
 impl Survey {
@@ -83,6 +86,8 @@ impl Survey {
         }
         let directory = File::open(path).map_err(ReclaimError::io("open", path))?;
         let found = storage::describe(path).map_err(ReclaimError::from)?;
+        let fault = found.unless_harmful(&names::shown(path), "use fstrim(8)");
+        let fault = fault.map_err(ReclaimError::from)?;
         let sys = SysRoot::host();
         let stat = rustix::fs::fstatvfs(&directory)
             .map_err(ReclaimError::io("tell the space of", path))?;
@@ -114,6 +119,7 @@ impl Survey {
             over_file: found.devices.iter().any(is_over_file),
             copies: counter::mean_copies(&found.devices),
             by_drive: counter::by_drive(&found.devices),
+            fault,
             takes_discards: tops().any(|top| top.discard.max_bytes > 0),
             states,
         })
@@ -158,11 +164,15 @@ impl Survey {
             Layout::Anywhere => "in windows".to_owned(),
             Layout::Whole => "in one call".to_owned(),
         };
-        Ok(format!(
+        let mut intention = format!(
             "would look at {} of {}, {way}",
             record::units::bytes(self.windows().all()),
             self.kind,
-        ))
+        );
+        if let Some(fault) = &self.fault {
+            intention += &format!("; {fault}");
+        }
+        Ok(intention)
     }
 
     /// Returns how many bytes it trims at most, where the free extents aren't known.
@@ -240,7 +250,7 @@ impl Survey {
 
     /// Returns what the user should know of it, in sentences.
     pub(super) fn notes(&self) -> Vec<String> {
-        let mut notes = Vec::new();
+        let mut notes: Vec<String> = self.fault.iter().map(ToString::to_string).collect();
         match &self.fs.layout {
             Layout::Chunks(chunks) => {
                 let within: u64 = chunks.iter().map(|chunk| chunk.end - chunk.start).sum();

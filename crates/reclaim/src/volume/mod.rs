@@ -278,6 +278,21 @@ impl Volume {
         self.throttle.unlinked(bytes);
     }
 
+    /// Commits, and waits for the discards that come of it, but for none that may never come: of a
+    /// file that another process has open.
+    ///
+    /// # Errors
+    /// As [`finish`](Self::finish).
+    pub fn settle(&mut self, listener: &mut Listener<'_>) -> Result<()> {
+        match self.is_paced() {
+            true => {
+                self.commit(listener)?;
+                self.throttle.settle_debt(listener)
+            }
+            false => Ok(()),
+        }
+    }
+
     /// Waits until the debt is paid or written off, and returns the summary.
     ///
     /// # Errors

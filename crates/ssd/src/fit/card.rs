@@ -15,6 +15,16 @@ const USUAL_US_PER_MIB: f64 = 8.32;
 const SENT_ALONE: &str =
     "Linux sends its TRIM outside of the queue, when every other command is done";
 
+/// How the account of a card of one size ends.
+const ALONE: &str = "alone: how a discard's cost depends on its size was not measured.";
+
+impl Card {
+    /// Whether it was made of discards of one size: then it holds for no other.
+    pub fn is_of_one_size(&self) -> bool {
+        self.about().ends_with(ALONE)
+    }
+}
+
 /// A card's account of how it was made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Made {
@@ -62,8 +72,7 @@ impl Fit {
             (Figure::Known(_), Figure::Known(_)) => String::new(),
             _ => match self.only_bytes() {
                 Some(bytes) => format!(
-                    " It holds for discards of about {} alone: how a discard's cost depends on its \
-                     size was not measured.",
+                    " It holds for discards of about {} {ALONE}",
                     record::units::bytes(bytes)
                 ),
                 None => " Not all of its figures could be measured: see the sources.".to_owned(),

@@ -273,6 +273,8 @@ fn one_size_tells_its_time_and_not_a_from_b() {
         let fitted = fit.card(&made).unwrap();
         let alone = format!("holds for discards of about {mib} MiB alone");
         assert!(fitted.to_string().contains(&alone), "{fitted}");
+        let read: Card = fitted.to_string().parse().unwrap();
+        assert!(read.is_of_one_size() && !card.is_of_one_size());
         let notes = fit.notes.join(" ");
         assert!(
             notes.contains(&alone) && notes.contains("fit DIRECTORY"),

@@ -1,5 +1,7 @@
 //! Targets of recorded trees, and of this machine.
 
+use std::fs;
+
 use super::*;
 use testkit::Machine;
 
@@ -134,4 +136,54 @@ fn describes_the_directory_of_this_test() {
             .to_string()
             .contains("/no/such")
     );
+}
+
+#[test]
+fn discards_that_destroy_data_are_refused_and_a_crash_is_warned_of() {
+    let machine = Machine::new("1 0 259:9 / /srv rw - ext4 /dev/md5p1 rw\n");
+    machine.device("virtual/block/md5", "9:5", Some(1 << 30));
+    machine.device("virtual/block/md5/md5p1", "259:9", None);
+    let raid = |level: &str, drive: &str, kernel: &str| {
+        machine.write("sys/devices/virtual/block/md5/md/level", level);
+        machine.write("proc/sys/kernel/osrelease", &format!("{kernel}\n"));
+        machine.device(&format!("pci/{drive}"), "8:0", Some(1 << 30));
+        machine.slave("virtual/block/md5", &format!("pci/{drive}"));
+        let harm = at(&machine, "/srv").unless_harmful("/srv", "use fstrim(8)");
+        fs::remove_dir_all(machine.root().join("sys/devices/virtual/block/md5/slaves")).unwrap();
+        fs::remove_file(machine.root().join("sys/dev/block/8:0")).unwrap();
+        fs::remove_file(machine.root().join("sys/class/block").join(drive)).unwrap();
+        match harm {
+            Ok(fault) => fault.map(|fault| fault.to_string()),
+            Err(harm) => Some(harm.to_string()),
+        }
+    };
+    for (level, drive, kernel, begin, end) in [
+        (
+            "raid10",
+            "sda",
+            "6.12.9-arch1-1",
+            "md5 is raid10",
+            "bugs/2117395",
+        ),
+        (
+            "raid10",
+            "nvme1n1",
+            "5.8.0-32-generic",
+            "/srv: md5 is raid10",
+            "bugs/1907262. If this kernel's changelog names the fix, use fstrim(8)",
+        ),
+        (
+            "raid0",
+            "sdb",
+            "3.10.0-123.el7.x86_64",
+            "/srv: md5 is raid0",
+            "not-that-solid. If this kernel's changelog names the fix, use fstrim(8)",
+        ),
+    ] {
+        let said = raid(level, drive, kernel).unwrap();
+        assert!(said.starts_with(begin) && said.ends_with(end), "{said}");
+    }
+    assert_eq!(raid("raid0", "nvme1n1", "3.10.0-123.el7.x86_64"), None);
+    assert_eq!(raid("raid0", "sdb", "4.2.0"), None);
+    assert_eq!(raid("raid10", "sdb", "6.15.2"), None);
 }

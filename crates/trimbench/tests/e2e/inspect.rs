@@ -269,6 +269,17 @@ fn a_deletion_is_forecast_and_not_done() {
 }
 
 #[test]
+fn a_copy_is_shown_whole_unless_a_path_is_given() {
+    let machine = mixed();
+    let stacks = |arguments: &[&str]| {
+        let done = on(&machine, &[&["--json", "-"], arguments].concat());
+        let found = conforms(&done.succeeds().stdout);
+        found["stacks"].as_array().unwrap().len()
+    };
+    assert_eq!((stacks(&[]), stacks(&["/array"])), (3, 1));
+}
+
+#[test]
 fn collected_files_are_inspected_as_the_machine_is() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("here.tar");

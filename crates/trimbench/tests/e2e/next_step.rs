@@ -42,6 +42,12 @@ fn an_unknown_option_is_answered_with_the_commands_that_have_it() {
         "--chunk is a key: `run --set deletion.chunk=…`",
     );
     said(&["verify", "--seed", "3", "/"], "--seed is a key: ");
+    // Other programs' words for it.
+    said(
+        &["run", "--duration", "5s", "/"],
+        "--for is a key: `run --set deletion.for=…`",
+    );
+    said(&["verify", "--runtime", "5s", "/"], "--for is a");
     // One that is much like an own option is that option.
     said(&["run", "--dry-rum", "/"], "'--dry-run'");
     said(&["import", "--no-such-option", "log"], "--no-such-option");

@@ -312,6 +312,33 @@ fn a_user_who_is_not_root_frees_large_files_whole() {
     assert!(!here.join("big").exists());
 }
 
+/// Whether a file of another user is open the kernel shows to that user and to root.
+#[test]
+fn discards_of_a_file_that_another_user_may_have_open_are_not_waited_for() {
+    let Some(fs) = ext4("discard", 512) else {
+        return;
+    };
+    if lacks(&[Need::Tool("setpriv")]) {
+        return;
+    }
+    let _alone = alone();
+    let here = fs.path();
+    must("chown", &["65534", &here.to_string_lossy()]);
+    let mut took = Vec::new();
+    for is_held in [false, true] {
+        written(&here.join("of-root"), 20);
+        let held = is_held.then(|| File::open(here.join("of-root")).unwrap());
+        let began = std::time::Instant::now();
+        let done = removed_as(65534, here, &["-f", "of-root"]);
+        took.push(began.elapsed());
+        done.succeeds();
+        assert!(!here.join("of-root").exists());
+        drop(held);
+    }
+    let usual = took[0].max(std::time::Duration::from_millis(300));
+    assert!(took[1] < usual * 5, "{took:?}");
+}
+
 /// Mounts an overlay, opens a file of it, and has the file copied to the upper directory. At the end
 /// of its input it reads the file, which it opened before that. It forks no more meanwhile: closing
 /// a copy of the descriptor makes the kernel (Linux 6.14) open the copy, which a lease shows.

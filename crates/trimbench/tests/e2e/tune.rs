@@ -112,7 +112,7 @@ fn says_what_it_would_try_and_refuses_what_cannot_be() {
     refused(
         fs.path(),
         &["--set", "size=1T"],
-        &["too little room", "stay free"],
+        &["size=1.0 TiB can't be tried", "free space", "stay free"],
     );
     refused(fs.path(), &["--set", "limits=5"], &["multiples of"]);
     refused(fs.path(), &["--set", "slowdown=0"], &["0.1%"]);

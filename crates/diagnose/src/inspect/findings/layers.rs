@@ -19,7 +19,7 @@ pub(super) fn of(facts: &Inspection, stack: &Stack) -> Vec<Finding> {
         [
             luks::of(facts, stack, layer),
             parity(stack, layer),
-            md_fault(facts, layer),
+            md_fault(facts, stack, layer),
             thin_pool(stack, layer),
             coarse(layer),
             vdo(stack, layer),
@@ -55,11 +55,21 @@ fn parity(stack: &Stack, layer: &Layer) -> Option<Finding> {
     })
 }
 
-fn md_fault(facts: &Inspection, layer: &Layer) -> Option<Finding> {
+/// The fault of a layer's kernel that discards meet, and the layer's level.
+pub(super) fn fault<'a>(
+    facts: &Inspection,
+    stack: &Stack,
+    layer: &'a Layer,
+) -> Option<(&'a str, &'static Fault)> {
     let LayerKind::Md(level) = &layer.kind else {
         return None;
     };
-    let fault = Fault::of(level, &facts.kernel).filter(|_| layer.takes())?;
+    let drives = stack.layers.iter().map(|one| one.name.as_str());
+    Some((level, Fault::of(level, &facts.kernel, drives)?))
+}
+
+fn md_fault(facts: &Inspection, stack: &Stack, layer: &Layer) -> Option<Finding> {
+    let (level, fault) = fault(facts, stack, layer).filter(|_| layer.takes())?;
     Some(
         Finding::new("md-discard-fault", &layer.name)
             .with("level", level)

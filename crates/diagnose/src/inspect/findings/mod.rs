@@ -16,7 +16,6 @@ use std::sync::LazyLock;
 use record::units::names::shown;
 use serde::Serialize;
 use ssd::Card;
-use storage::Fault;
 use storage::stack::{Layer, LayerKind, Stack};
 use toml::Spanned;
 use toml::de::DeTable;
@@ -225,10 +224,7 @@ const WITHOUT_DISCARDS: [&str; 5] = [
 /// Whether discards do harm on an array of this stack.
 fn is_risky(facts: &Inspection, stack: &Stack) -> bool {
     let mut layers = stack.layers.iter();
-    layers.any(|layer| match &layer.kind {
-        LayerKind::Md(level) => Fault::of(level, &facts.kernel).is_some(),
-        _ => false,
-    })
+    layers.any(|layer| layers::fault(facts, stack, layer).is_some())
 }
 
 /// Whether the remedy of a finding would send discards where they do harm.

@@ -125,7 +125,7 @@ pub fn prove(
         return Err(ProveError::NoDirectory(path.to_owned()));
     }
     let found = storage::describe(path)?;
-    if let Some((fault, _)) = found.fault() {
+    if let Some(fault) = found.fault() {
         return Err(ProveError::Harm(fault.clone()));
     }
     let tables = linux::dm::tables(&sys).unwrap_or_default();

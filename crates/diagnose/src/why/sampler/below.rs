@@ -14,6 +14,18 @@ const MOST_FILES: usize = 64;
 /// The files that a process has open are asked for again after so long, in seconds.
 const FILES_S: f64 = 1.0;
 
+/// The device through which a process serves a file system.
+const FUSE: &str = "/dev/fuse";
+
+/// The facts that a process' open files show.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Open {
+    /// Where all of them are that count for a queue.
+    place: Option<usize>,
+    /// Whether it serves a file system.
+    serves: bool,
+}
+
 /// Whether a function of a stack is that of a system call, on x86-64 and ARM.
 pub(super) fn is_of_call(function: &str) -> bool {
     const BEGIN: [&str; 4] = ["do_syscall_64", "__x64_sys_", "el0_svc", "__arm64_sys_"];
@@ -60,16 +72,35 @@ impl Sampler {
         Ok(place)
     }
 
+    /// Whether a server waits in its ring for requests, and not for storage. Nothing is in flight
+    /// there, or it answers for a file system: FUSE over io_uring keeps an operation in flight for
+    /// each request to come.
+    pub(super) fn awaits_requests(&mut self, thread: Thread, call: &Call, now_s: f64) -> bool {
+        let in_flight = || thread.ring_in_flight(call.first);
+        call.name() == Some("io_uring_enter")
+            && (in_flight() == Some(0) || self.open_of(thread, now_s).serves)
+    }
+
     /// The place that a queue's operations go to, if it is the only one of the process' open files.
     /// Of a process with files that bypass the page cache, these alone count. The kernel does not
     /// show the files of a queue.
     fn below_queue(&mut self, thread: Thread, now_s: f64) -> Option<usize> {
+        self.open_of(thread, now_s).place
+    }
+
+    /// The facts that a process' open files show.
+    fn open_of(&mut self, thread: Thread, now_s: f64) -> Open {
         let known = self.open_at.get(&thread.pid);
-        if let Some((_, place)) = known.filter(|one| now_s - one.0 < FILES_S) {
-            return *place;
+        if let Some((_, open)) = known.filter(|one| now_s - one.0 < FILES_S) {
+            return *open;
         }
         let all = thread.descriptors();
         let mut places: Vec<usize> = Vec::new();
+        let is_fuse = |number: &u64| {
+            std::fs::read_link(thread.descriptor(*number))
+                .is_ok_and(|path| path.as_os_str() == FUSE)
+        };
+        let serves = all.iter().take(MOST_FILES).any(is_fuse);
         if all.len() <= MOST_FILES {
             let direct = all.iter().copied().filter(|one| thread.is_direct(*one));
             let direct: Vec<u64> = direct.collect();
@@ -78,9 +109,12 @@ impl Sampler {
             places.extend(paths.filter_map(|path| self.below_path(path)));
         }
         places.dedup();
-        let place = (places.len() == 1).then(|| places[0]);
-        self.open_at.insert(thread.pid, (now_s, place));
-        place
+        let open = Open {
+            place: (places.len() == 1).then(|| places[0]),
+            serves,
+        };
+        self.open_at.insert(thread.pid, (now_s, open));
+        open
     }
 
     fn below_path(&mut self, path: PathBuf) -> Option<usize> {
@@ -179,6 +213,7 @@ mod tests {
 
     use linux::SysRoot;
     use storage::disks::Disks;
+    use testkit::gate::{Need, lacks};
     use testkit::loop_fs::{Fs, LoopFs, must};
 
     use super::*;
@@ -304,6 +339,29 @@ mod tests {
         for child in [&mut together, &mut apart, &mut database] {
             child.kill().unwrap();
             child.wait().unwrap();
+        }
+    }
+
+    #[test]
+    fn who_serves_a_file_system_waits_for_requests_in_its_ring() {
+        if lacks(&[Need::Root, Need::File(FUSE)]) {
+            return;
+        }
+        let open = |path: &str| File::options().read(true).write(true).open(path).unwrap();
+        let (ring, other) = (call("io_uring_enter"), call("io_getevents"));
+        for (path, expected) in [(FUSE, true), ("/dev/null", false)] {
+            let mut sleep = Command::new("sleep")
+                .arg("60")
+                .stdin(open(path))
+                .spawn()
+                .unwrap();
+            let pid = sleep.id();
+            let thread = Thread { pid, tid: pid };
+            let mut sampler = sampler();
+            let waits = [&ring, &other].map(|call| sampler.awaits_requests(thread, call, 1.0));
+            sleep.kill().unwrap();
+            sleep.wait().unwrap();
+            assert_eq!(waits, [expected, false], "{path}");
         }
     }
 

@@ -105,9 +105,14 @@ fn a_stall_and_then_something_else() {
             foreground.dips
         );
         // When that is as bad as the stall itself, it may have been it all the time.
-        let verdict = run(interval_s, 6.0..9.0, after(0.0)).verdict();
+        let verdict = run(interval_s, 6.0..9.0, after(0.01)).verdict();
         not_a_stall(&verdict);
         assert_eq!(verdict.verdict, Finding::Inconclusive);
+        // When nothing completes any more, it is something else, or something worse.
+        let verdict = run(interval_s, 6.0..9.0, after(0.0)).verdict();
+        assert_eq!(verdict.verdict, Finding::Stall, "{}", verdict.summary);
+        let stall = verdict.foreground[0].stall.unwrap();
+        assert!((stall.seconds - 3.0).abs() <= 0.21, "{stall:?}");
     }
 }
 

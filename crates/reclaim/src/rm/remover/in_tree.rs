@@ -27,6 +27,7 @@ impl Visit for InTree<'_, '_> {
     fn enter(&mut self, at: At<'_>, trail: &Trail) -> Result<Enter> {
         let remover = &mut *self.remover;
         remover.dialogue.step()?;
+        remover.volumes.unless_harmful(at.fd, at.device)?;
         remover
             .volumes
             .note_full_speed(at, &mut |event| remover.dialogue.hear(event));

@@ -48,7 +48,24 @@ pub(super) fn install(args: &FstrimArgs, details: &Details) -> Result<Exit, Erro
         in_shell(&command)
     ));
     units.warn_if_idle("fstrim");
+    warn_of_faults(args)?;
     Ok(Exit::Done)
+}
+
+/// Warns of the file systems whose trims do harm in this kernel.
+fn warn_of_faults(args: &FstrimArgs) -> Result<(), Error> {
+    let listed = match args.mounts.is_empty() {
+        true => super::listed(args)?,
+        false => args.mounts.iter().map(|path| super::named(path)).collect(),
+    };
+    for one in &listed {
+        let found = storage::describe(&one.path).ok();
+        if let Some(fault) = found.as_ref().and_then(storage::Description::fault) {
+            let place = shown(&one.path);
+            Stream::Err.print(&format!("trimbench fstrim: {place}: {fault}\n"));
+        }
+    }
+    Ok(())
 }
 
 fn path(details: &Details, kind: &str) -> PathBuf {

@@ -15,7 +15,7 @@ Examples:
   trimbench inspect --all --json all.json the same as JSON
   trimbench inspect / --profile 870-evo   what deleting there will cost
   trimbench inspect --collect here.tar    this machine's files, for --sysroot
-  trimbench inspect --all --sysroot here.tar
+  trimbench inspect --sysroot here.tar
                                           the machine that they are from
   trimbench inspect --prove /data         whether TRIM arrives, by trying
   trimbench inspect --if-deleted old.db --profile 870-evo
@@ -66,8 +66,9 @@ pub struct InspectArgs {
     /// keys and passwords; inspects nothing
     #[arg(long, value_name = "FILE", conflicts_with_all = ["all", "prove", "if_deleted", "sysroot", "profile", "json", "fail_on", "path"])]
     pub collect: Option<PathBuf>,
-    /// Inspect another machine by its files: an archive of --collect, or a directory with proc, sys,
-    /// dev, etc and usr/lib/systemd (copied with cp -r, not tar)
+    /// Inspect another machine by its files: all its file systems, or that of PATH. Takes an archive
+    /// of --collect, or a directory with proc, sys, dev, etc and usr/lib/systemd (copied with cp -r,
+    /// not tar)
     #[arg(long, value_name = "FILE|DIR")]
     pub sysroot: Option<PathBuf>,
 }

@@ -38,7 +38,9 @@ pub(crate) fn run(args: &InspectArgs) -> Result<Exit, Error> {
         Some(root) => (SysRoot::at(root), None),
         None => (SysRoot::host(), None),
     };
-    let scope = match args.all {
+    // This process's own directory is none of another machine's.
+    let all = args.all || args.sysroot.is_some() && args.path == Path::new(".");
+    let scope = match all {
         true => Scope::All,
         false => Scope::Path(args.if_deleted.first().unwrap_or(&args.path).clone()),
     };
@@ -69,7 +71,7 @@ fn collected(file: &Path) -> Result<Exit, Error> {
     let size = std::fs::metadata(file).map_or(0, |found| found.len());
     let (shown, size, quoted) = (names::shown(file), bytes(size), names::quoted(file));
     Stream::Out.print(&format!(
-        "{shown}: {size}; inspect it with: trimbench inspect --all --sysroot {quoted}\n"
+        "{shown}: {size}; inspect it with: trimbench inspect --sysroot {quoted}\n"
     ));
     Ok(Exit::Done)
 }

@@ -271,7 +271,19 @@ fn a_kernel_with_a_fault_of_md_is_named_with_its_source() {
     assert!(source("raid10", "6.8.0-60-generic").contains("bugs/2117395"));
     assert!(source("raid10", "6.14.11").contains("bugs/2117395"));
     assert!(source("raid10", "5.4.0-56-generic").contains("bugs/1907262"));
-    assert!(source("raid0", "3.13.0-24-generic").contains("algolia"));
+    // Drives of SATA and SCSI alone: NVMe keeps a discard's address elsewhere.
+    let over = |drive: &str| {
+        let machine = array("linear", GIB);
+        machine.write("proc/sys/kernel/osrelease", "3.10.0-327.el7.x86_64\n");
+        let place = format!("pci/ata1/{drive}");
+        machine.device(&place, "8:32", Some(GIB));
+        machine.slave("virtual/block/md0", &place);
+        let found = inspected(&machine, None).findings;
+        let fault = found.into_iter().find(|one| one.id == "md-discard-fault");
+        fault.map(|one| one.cost)
+    };
+    assert!(over("sdc").unwrap().contains("algolia"));
+    assert_eq!(over("nvme9n1"), None);
     for (level, kernel) in [
         ("raid10", "6.15.0"),
         ("raid10", "6.6.1"),

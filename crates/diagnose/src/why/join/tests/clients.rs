@@ -82,6 +82,23 @@ fn a_servers_helper_counts_where_the_server_itself_sleeps() {
         "{}",
         why.sentence
     );
+    // It computes, for most of the time that the client sleeps, or for some of it.
+    let computing = |one_in: usize| {
+        let mut seen = served(false, false);
+        let of_server = seen
+            .sampled
+            .samples
+            .iter_mut()
+            .filter(|one| one.thread == 1);
+        let some = of_server.enumerate().filter(|(i, _)| i % 3 < one_in);
+        some.for_each(|(_, sample)| sample.place = Place::Running);
+        explain(&seen, &Subject::Family(7), Some("psql -c count"))
+    };
+    let why = computing(2);
+    let start = "Not TRIM: psql -c count (pid 7) waited for postgres (pid 8), which computed";
+    assert!(why.sentence.starts_with(start), "{}", why.sentence);
+    assert_eq!(why.client.as_ref().map(|one| one.pid), Some(7));
+    assert_eq!(computing(1).client, None);
     // Nobody waits: the client is the one to speak of.
     let why = explain(&served(false, false), &Subject::Family(7), Some("psql"));
     assert_eq!((why.verdict, why.client), (Verdict::Nothing, None));
