@@ -162,6 +162,7 @@ fn foreground(facts: &mut Vec<Fact>, seen: &Foreground, verdict: &Verdict) {
         Some(DipDiscards::Unknown),
         Some(DipDiscards::Before),
         Some(DipDiscards::Partly),
+        Some(DipDiscards::Small),
     ];
     for (i, kind) in kinds.into_iter().enumerate() {
         let of_kind = |dip: &&Dip| dip.discards == kind && !kinds[..i].contains(&kind);
@@ -220,6 +221,9 @@ fn dips(dips: &[&Dip], discards: Option<DipDiscards>) -> String {
         }
         Some(DipDiscards::Partly) => {
             "beside discards in a part of it, so TRIM may be the cause, or something else"
+        }
+        Some(DipDiscards::Small) => {
+            "beside small discards, so TRIM may be the cause, or something else"
         }
         None => "without discards, so not TRIM's doing",
     };
@@ -282,13 +286,21 @@ fn trim(discard: &Discard) -> Option<Fact> {
     let mut parts = [
         discard.bytes_per_s.map(rate),
         discard.commands.map(commands),
-        (discard.active_s).map(|s| format!("busy with them for {}", seconds(s))),
+        busy(discard).map(|s| format!("busy with them for at most {}", seconds(s))),
         (discard.await_us).map(|us| format!("mean wait {}", latency_us(us))),
     ];
     if parts.iter().all(Option::is_none) {
         parts[0] = Some("what the devices did isn't known".to_owned());
     }
     joined("TRIM", parts)
+}
+
+/// Returns the longest time for which the devices can have been busy with discards, in seconds:
+/// that of the intervals with discards in service, or the sum of their waits, if that is less.
+fn busy(discard: &Discard) -> Option<f64> {
+    let waits_s = discard.await_us.zip(discard.commands);
+    let waits_s = waits_s.map_or(f64::INFINITY, |(us, n)| us * n as f64 / 1e6);
+    discard.active_s.map(|active_s| active_s.min(waits_s))
 }
 
 fn cost(fit: &Fit) -> Option<Fact> {
@@ -303,7 +315,7 @@ fn cost(fit: &Fit) -> Option<Fact> {
         format!("{ops:.1}{range} operations completed per discard{at}")
     };
     let parts = [
-        service.map(|us| format!("a discard occupies the drive for {us}{at}")),
+        service.map(|us| format!("a discard takes {us}{at}")),
         fit.a_us.zip(fit.b_us_per_mib).map(line),
         fit.ops_per_discard.filter(|ops| ops.is_finite()).map(ops),
     ];
@@ -367,4 +379,27 @@ fn control(control: &Control) -> Fact {
         text += &format!("; {} were discarded all the same", bytes(some));
     }
     fact("control", tone, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_were_busy_no_longer_than_discards_waited() {
+        let text = |commands, await_us| {
+            let discard = Discard {
+                commands: Some(commands),
+                active_s: Some(3.0),
+                await_us,
+                ..Discard::default()
+            };
+            trim(&discard).map(|fact| fact.text).unwrap_or_default()
+        };
+        // Ten of 75 ms, each in an interval of its own.
+        assert!(text(10, Some(75e3)).contains("busy with them for at most 0.75 s"));
+        // Many at a time, and waits that nobody measured.
+        assert!(text(900, Some(75e3)).contains("at most 3.0 s"));
+        assert!(text(10, None).contains("at most 3.0 s"));
+    }
 }
