@@ -330,11 +330,6 @@ impl FileSystem {
         }
     }
 
-    /// Whether each of its subvolumes is a mount of the whole file system.
-    pub fn has_subvolumes(self) -> bool {
-        self == FileSystem::Btrfs
-    }
-
     /// The most that it discards for what is freed. `None`: not known.
     pub fn discards_at_most(self) -> Option<DiscardsAtMost> {
         let most = |per_byte, more_bytes| DiscardsAtMost {

@@ -67,7 +67,6 @@ pub(crate) fn step(cell: &Cell, round: u32, step: Step, seconds: f64) -> Line {
             discards: 10,
             discard_bytes: 1 << 30,
             run,
-            ..Figures::default()
         }),
     }
 }

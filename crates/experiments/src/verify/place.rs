@@ -1,6 +1,7 @@
 //! Where a test works: a directory of its own, or a raw device.
 
 use std::fs::File;
+use std::iter;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -261,7 +262,8 @@ impl Place {
     pub(crate) fn on_device(&self, slot: &Slot, part: Range<u64>) -> Vec<Range<u64>> {
         match self {
             Place::Device { .. } => {
-                vec![slot.base + part.start..slot.base + part.end]
+                let part = slot.base + part.start..slot.base + part.end;
+                iter::once(part).collect()
             }
             Place::Directory { addresses, .. } => addresses.of_file(&slot.file, part),
         }
