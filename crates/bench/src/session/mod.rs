@@ -55,7 +55,7 @@ pub(crate) struct Session<'a> {
     /// The failure that ended the run, if there was one.
     pub(crate) failure: Option<BenchError>,
     pub(crate) deletion: Option<Deletion>,
-    /// What writers may still write, where that is limited.
+    /// The bytes that writers may still write, where they are limited.
     pub(crate) allowance: Option<Arc<Allowance>>,
     freed_bytes: u64,
     discarded: Discarded,

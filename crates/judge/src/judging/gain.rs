@@ -86,22 +86,17 @@ pub(super) fn of(record: &RunRecord, window: &Window, trimmed_bytes: u64) -> Opt
     let apart = apart_s(record, window, after.len() as f64 * length) / length;
     let trend = Trend::of(&rates(&before), apart);
     gain.trend = trend.map(|trend| trend.leads_to.exp());
-    let short = before.len() < LEAST || after.len() < LEAST;
     let falls = Trend::of(&rates(&after), after.len() as f64)
         .is_some_and(|trend| trend.leads_to < -COUNTS.ln());
-    let doubt = if window.cut_short.is_some() {
-        Some(GainDoubt::CutShort)
-    } else if trimmed_bytes == 0 {
-        Some(GainDoubt::NotTrimmed)
-    } else if short {
-        Some(GainDoubt::TooShort)
-    } else if !filled {
-        Some(GainDoubt::Cache)
-    } else if falls {
-        Some(GainDoubt::Trend)
-    } else {
-        None
-    };
+    let doubts = [
+        (window.cut_short.is_some(), GainDoubt::CutShort),
+        (trimmed_bytes == 0, GainDoubt::NotTrimmed),
+        (before.len().min(after.len()) < LEAST, GainDoubt::TooShort),
+        (!filled, GainDoubt::Cache),
+        (falls, GainDoubt::Trend),
+    ];
+    let doubt = doubts.into_iter().find(|(holds, _)| *holds);
+    let doubt = doubt.map(|(_, doubt)| doubt);
     (gain.finding, gain.why) = match (doubt, gain.rate, trend) {
         (None, Some(rate), Some(trend)) => found(rate, trend),
         (doubt, ..) => (

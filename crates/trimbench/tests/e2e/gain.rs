@@ -117,7 +117,7 @@ fn a_drive_that_was_trimmed_or_ignores_trims_gains_nothing() {
     }
     let _turn = few();
     for settings in [
-        &["flash.geometry=16k 64 7% fifo"][..],
+        &["flash.geometry=16k 64 7% greedy"][..],
         &["aged=90%", "discard.smallest=1T"],
     ] {
         let (measured, _) = Drive::up("ext4", settings).measured();

@@ -18,9 +18,8 @@ use crate::exit::{Error, usage};
 /// A run needs so much room: 1 GiB that it leaves free, and two small files.
 const SMALLEST_RUN: u64 = GIB + 64 * MIB;
 
-/// The flash of a drive that is worn in, unless it is given: it wears evenly, so that the stale data
-/// are moved again and again.
-const USUAL_FLASH: &str = "flash.geometry=16k 64 7% fifo";
+/// The flash of a drive that is worn in, unless it is given.
+const USUAL_FLASH: &str = "flash.geometry=16k 64 7% greedy";
 
 /// Makes a drive; prints its device for a program, and what to do with it for a
 /// person.

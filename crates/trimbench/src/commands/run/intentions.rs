@@ -101,34 +101,7 @@ fn deleted(plan: &Plan, deletion: &Deletion, foreground: u64) -> String {
              system in it.\n",
             writes(bytes)
         ),
-        Method::Event(Event {
-            trigger: Trigger::Command { text, .. },
-            writes_at_most_bytes: Some(limit),
-            ..
-        }) => format!(
-            "Will write {} for the foreground, overwrite it before, while and after `{text}`, and \
-             write at most {} in all.\n",
-            record::units::bytes(foreground),
-            record::units::bytes(*limit)
-        ),
-        Method::Event(Event { trigger, quiet, .. }) => {
-            let after = match trigger {
-                Trigger::Command { text, .. } => format!(
-                    "After {} undisturbed, run `{text}` as the event",
-                    duration_exact(plan.phases.baseline())
-                ),
-                Trigger::Manual => format!(
-                    "The event begins and ends with Enter, or with `kill -USR1 {}`",
-                    std::process::id()
-                ),
-            };
-            format!(
-                "Will write {} for the foreground and delete nothing else.\n{after}; it is over \
-                 when no discards have come for {} after its end.\n",
-                record::units::bytes(foreground),
-                duration_exact(*quiet)
-            )
-        }
+        Method::Event(event) => watched(plan, event, foreground),
         Method::Swap(_) => format!(
             "Will write {}, rename {size}{files} aside and replacements in, and delete the old \
              ones.\n",
@@ -172,6 +145,33 @@ fn deleted(plan: &Plan, deletion: &Deletion, foreground: u64) -> String {
             }
         ),
     }
+}
+
+/// An event, or a trim whose gain is measured.
+fn watched(plan: &Plan, event: &Event, foreground: u64) -> String {
+    let foreground = record::units::bytes(foreground);
+    let after = match (&event.trigger, event.writes_at_most_bytes) {
+        (Trigger::Command { text, .. }, Some(limit)) => {
+            return format!(
+                "Will write {foreground} for the foreground, overwrite it before, while and after \
+                 `{text}`, and write at most {} in all.\n",
+                record::units::bytes(limit)
+            );
+        }
+        (Trigger::Command { text, .. }, None) => format!(
+            "After {} undisturbed, run `{text}` as the event",
+            duration_exact(plan.phases.baseline())
+        ),
+        (Trigger::Manual, _) => format!(
+            "The event begins and ends with Enter, or with `kill -USR1 {}`",
+            std::process::id()
+        ),
+    };
+    format!(
+        "Will write {foreground} for the foreground and delete nothing else.\n{after}; it is over \
+         when no discards have come for {} after its end.\n",
+        duration_exact(event.quiet)
+    )
 }
 
 /// Pauses that are worth a word, all together.
