@@ -247,7 +247,7 @@ fn kills_at_random_moments_leave_a_clean_file_system_and_a_resume_that_ends() {
         // One that is emptied before it is deleted.
         written(&here.join("sub/big"), 32);
         names.insert(fastrand::usize(..20), "sub".to_owned());
-        let mut running = start(rm(here, &with(&["-r", "--slowdown", "10%"], &names)));
+        let running = start(rm(here, &with(&["-r", "--slowdown", "10%"], &names)));
         std::thread::sleep(Duration::from_millis(fastrand::u64(..3000)));
         running.signal(Signal::KILL);
         running.wait();
