@@ -34,7 +34,7 @@ fn an_option_that_a_command_does_not_have_is_found() {
     for (code, page, wrong) in [
         ("trimbench lab up --size 1G", "README", ""),
         ("trimbench lab --size 1G", "README", "--size"),
-        ("trimbench guard set --slowdown 30% /d", "run", ""),
+        ("trimbench guard --slowdown 30% /d", "run", ""),
         ("guard status --slowdown 30% /d", "run", "--slowdown"),
         ("sudo trimbench fstrim --all | grep --color x", "README", ""),
         (
