@@ -393,7 +393,7 @@ mod tests {
     #[test]
     fn long_intervals_are_named_where_the_discards_were_over_too_soon() {
         let mut record = crate::common::SHORT.record();
-        let verdict = ::judge::judge(&record);
+        let verdict = ::judge::judge(&record, &::judge::JudgeOptions::default());
         let mut of = |interval_ms, size_bytes| {
             record.head.interval_ms = interval_ms;
             record.head.target.size_bytes = size_bytes;

@@ -28,7 +28,7 @@ pub(super) fn check(
 ) -> Result<(), BenchError> {
     let refuse = |why: String| Err(BenchError::Plan(why));
     writers(actors)?;
-    let file = match plan.needs_file() && !survey.reuses(plan) {
+    let file = match plan.needs_file() {
         true => plan.file.size_bytes,
         false => 0,
     };

@@ -8,7 +8,6 @@ use judge::gain::{FILLS, cache_bytes};
 use super::{Early, Script};
 use crate::plan::Plan;
 use crate::session::Tick;
-use crate::survey::Survey;
 
 /// A cell of the bytes written, for finding the cache's end.
 const CELL: Duration = Duration::from_secs(1);
@@ -40,12 +39,10 @@ pub(super) enum Filled {
 
 impl Shares {
     /// The shares of a plan's limit; `None` without a limit.
-    pub(super) fn of(plan: &Plan, survey: &Survey) -> Option<Shares> {
-        let file = match survey.reuses(plan) {
-            true => 0,
-            false => plan.file.size_bytes,
-        };
-        let left = plan.writes_at_most()?.saturating_sub(file);
+    pub(super) fn of(plan: &Plan) -> Option<Shares> {
+        let left = plan
+            .writes_at_most()?
+            .saturating_sub(plan.file.size_bytes);
         Some(Shares {
             before: left / 2,
             during: left / 10,

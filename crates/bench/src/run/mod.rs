@@ -167,7 +167,7 @@ impl<'a> ReadyRun<'a> {
             spacers: Vec::new(),
             not_restored: None,
             marks: self.marks,
-            shares: gain::Shares::of(plan, survey),
+            shares: gain::Shares::of(plan),
             session,
         };
         let notes = std::mem::take(&mut script.actors.notes);

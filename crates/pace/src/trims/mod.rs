@@ -87,7 +87,7 @@ pub fn goal(goal: Goal, hurried: bool) -> Goal {
         true => Goal {
             slowdown: goal.slowdown.max(HURRIED),
             max_latency: None,
-            deadline: goal.deadline,
+            ..goal
         },
         false => goal,
     }

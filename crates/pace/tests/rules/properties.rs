@@ -31,6 +31,7 @@ fn goals() -> impl Strategy<Value = Goal> {
             slowdown,
             max_latency: ms.map(Duration::from_millis),
             deadline: s.map(Duration::from_secs),
+            ..Goal::default()
         })
 }
 
@@ -115,6 +116,7 @@ proptest! {
                     writes: 0,
                 }),
                 space: None,
+                pressure: (canary % 7 > 0).then(|| Duration::from_micros(u64::from(bytes))),
                 deleters_beside: u32::from(canary % 4),
             };
             let advice = one.advise(&seen);
