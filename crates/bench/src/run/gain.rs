@@ -40,9 +40,7 @@ pub(super) enum Filled {
 impl Shares {
     /// The shares of a plan's limit; `None` without a limit.
     pub(super) fn of(plan: &Plan) -> Option<Shares> {
-        let left = plan
-            .writes_at_most()?
-            .saturating_sub(plan.file.size_bytes);
+        let left = plan.writes_at_most()?.saturating_sub(plan.file.size_bytes);
         Some(Shares {
             before: left / 2,
             during: left / 10,

@@ -229,12 +229,13 @@ mod tests {
         assert_eq!((none.in_stall_per_s, none.during_per_s), (None, Some(3.0)));
         let unknown = of("inconclusive", [Value::Null, Value::Null]);
         assert_eq!(unknown.stall_s, None);
-        let stall = |seconds: f64, longest_s: f64| {
-            json!({"seconds": seconds, "longest_s": longest_s, "depth": 0.25, "lost_s": 1.0})
-        };
+        let stall = |seconds: f64, longest_s: f64| json!({"seconds": seconds, "longest_s": longest_s, "depth": 0.25, "lost_s": 1.0});
         // Reads stalled also where only the other actor's did.
         let other = of("stall", [stall(0.8, 0.3), Value::Null]);
-        assert_eq!((other.stall_s, other.longest_stall_s), (Some(0.8), Some(0.3)));
+        assert_eq!(
+            (other.stall_s, other.longest_stall_s),
+            (Some(0.8), Some(0.3))
+        );
         assert_eq!(other.in_stall_per_s, None);
         let stalled = of("stall", [stall(0.5, 0.5), stall(1.5, 1.0)]);
         assert_eq!(

@@ -109,7 +109,11 @@ fn same_run(groups: &[GroupSummary], heads: &[Vec<&Head>]) -> Option<String> {
 
 /// Names the runs that don't count, and those without figures of a stall.
 fn left_out(groups: &[GroupSummary]) -> Vec<String> {
-    let runs = || groups.iter().flat_map(|g| g.runs.iter().map(move |run| (g, run)));
+    let runs = || {
+        groups
+            .iter()
+            .flat_map(|g| g.runs.iter().map(move |run| (g, run)))
+    };
     let names = |out: bool| {
         let open = runs().filter(|(_, run)| run.verdict == Finding::Inconclusive);
         let some = open.filter(|(group, run)| group.leaves_out(run) == out);
@@ -121,7 +125,9 @@ fn left_out(groups: &[GroupSummary]) -> Vec<String> {
         notes.push(format!("Inconclusive, so left out of all figures: {out}."));
     }
     if !without.is_empty() {
-        notes.push(format!("Inconclusive, so without figures of a stall: {without}."));
+        notes.push(format!(
+            "Inconclusive, so without figures of a stall: {without}."
+        ));
     }
     notes
 }

@@ -68,9 +68,9 @@ pub struct ReaderLoss {
     pub baseline_per_s: f64,
     /// Reads each second from the first byte freed to the end.
     pub during_per_s: f64,
-    /// The share of their reads that they lost, over the whole time: at least beside discards, at
-    /// most with the pauses that were slower, and between the two as the best guess. On a drive
-    /// that goes on after a discard's end it came closest (docs/figures/claim.md).
+    /// The share of their reads that they lost, over the whole time. `low` is what they lost
+    /// beside discards, `high` has the pauses that were slower as well. `value` is halfway: on a
+    /// drive that goes on after a discard's end it came closest (docs/figures/claim.md).
     pub lost: Measured,
     /// The share by which the pauses, without any discard in service, were slower than
     /// the time before: commits, other I/O, or a load that changed. `None` if either is

@@ -84,10 +84,7 @@ fn not_had(code: &str, page: &str) -> Vec<String> {
     let cli = Cli::command();
     let words: Vec<&str> = code.split_whitespace().collect();
     let is_called = |word: &&str| *word == "trimbench" || word.ends_with("/trimbench");
-    let own = words
-        .iter()
-        .rposition(|word| is_called(word))
-        .map(|at| at + 1);
+    let own = words.iter().rposition(is_called).map(|at| at + 1);
     let first = words.first().and_then(|word| cli.find_subcommand(word));
     let begin = match own.or(first.map(|_| 0)) {
         Some(begin) => begin,

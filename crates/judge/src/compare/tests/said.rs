@@ -207,7 +207,11 @@ fn an_inconclusive_run_is_no_run_without_a_stall() {
     let note = format!("Inconclusive, so left out of all figures: {name}.");
     assert!(comparison.notes.contains(&note), "{:?}", comparison.notes);
     let lacks = |note: &String| note.contains("lack figures");
-    assert!(!comparison.notes.iter().any(lacks), "{:?}", comparison.notes);
+    assert!(
+        !comparison.notes.iter().any(lacks),
+        "{:?}",
+        comparison.notes
+    );
     // It doesn't count as a repeat.
     let comparison = compared(&[("a", &[open.clone(), runs[0].clone()]), ("b", &runs)]);
     let single = "a: a single run";
