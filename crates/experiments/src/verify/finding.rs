@@ -249,7 +249,7 @@ mod tests {
         };
         let summary = found.summed_up().summary;
         for words in [
-            "all zeros where synced data should be: most likely a write that the drive \
+            "all zeros: most likely a write that the drive \
              acknowledged did not reach its place, or a discard took effect after",
             "anew, and the kernel reported no error",
         ] {
