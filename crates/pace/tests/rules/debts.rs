@@ -246,7 +246,7 @@ fn a_latency_is_held_even_if_all_throughput_may_be_lost() {
     let goal = Goal {
         slowdown: 1.0,
         max_latency: Some(Duration::from_millis(5)),
-        deadline: None,
+        ..Goal::default()
     };
     let mut pacer = Pacer::new(Policy::Adaptive(goal), &work, None).unwrap();
     let mut world = World::new(work.bytes, Some(0.004));
