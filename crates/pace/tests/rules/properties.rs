@@ -31,7 +31,7 @@ fn goals() -> impl Strategy<Value = Goal> {
             slowdown,
             max_latency: ms.map(Duration::from_millis),
             deadline: s.map(Duration::from_secs),
-            ..Goal::default()
+            max_pressure: ms.map(|ms| ms as f64 / 100.0),
         })
 }
 
@@ -94,6 +94,7 @@ proptest! {
                 freed: u64::from(freed) << 8,
                 exempt: u64::from(bytes) << 2,
                 left: (canary % 3 > 0).then_some(u64::from(canary % 2) * 1000),
+                pressure: (busy % 3 > 0).then(|| Duration::from_micros(u64::from(bytes))),
                 commits: u64::from(canary % 7),
                 settled: canary % 5 == 0,
                 own_commits: u64::from(canary % 4),
@@ -116,7 +117,6 @@ proptest! {
                     writes: 0,
                 }),
                 space: None,
-                pressure: (canary % 7 > 0).then(|| Duration::from_micros(u64::from(bytes))),
                 deleters_beside: u32::from(canary % 4),
             };
             let advice = one.advise(&seen);

@@ -90,7 +90,11 @@ impl Cleaner {
 
     /// Returns whether all cleaners have slept for some time.
     fn is_asleep(&mut self) -> bool {
-        let sleeps = |one: &Thread| one.wait_channel().as_deref() == Some("cleaner_kthread");
+        // One of a file system that was unmounted meanwhile has ended.
+        let sleeps = |one: &Thread| match one.wait_channel() {
+            Some(function) => function == "cleaner_kthread",
+            None => one.stat().is_none(),
+        };
         let awake = self.awake.get_or_insert_with(Instant::now);
         if !self.threads.iter().all(sleeps) {
             *awake = Instant::now();
