@@ -215,6 +215,28 @@ fn stretched_time_is_rounded_no_further() {
     assert!(fit.notes[0].contains("20 times slower"), "{:?}", fit.notes);
 }
 
+/// In the time of the drive that it stands for, this stall would be too short for one.
+#[test]
+fn a_slowed_run_keeps_what_its_verdict_found() {
+    let card = profiles::by_name("ocz-vertex-2").unwrap();
+    let mut record = run(card, 64, 30, Duration::from_micros(50), LOADED);
+    record.head.devices[0].slower = Some(record::Slower {
+        times: 25.0,
+        converted: false,
+    });
+    let own = judge::judge(&record, &judge::JudgeOptions::of(&record));
+    assert_eq!(own.verdict, judge::verdict::Finding::Stall);
+    let own = ssd::fit::joined(own, &record).fit.unwrap();
+    let fit = fit(&[&record]).unwrap();
+    let same = fit.of_verdict();
+    assert_eq!(same.barrier, own.barrier);
+    assert!(own.phi.is_some() && own.barrier.is_some(), "{own:?}");
+    let differs = (same.phi.unwrap() - own.phi.unwrap()).abs();
+    assert!(differs < 0.02, "{same:?}, not {own:?}");
+    let times = own.service_us.unwrap() / fit.service_us.value().unwrap();
+    assert!((times / 25.0 - 1.0).abs() < 0.02, "{times}");
+}
+
 #[test]
 fn a_drive_that_the_kernel_drains_is_one() {
     let card = profiles::by_name("samsung-870-evo-2tb").unwrap();
