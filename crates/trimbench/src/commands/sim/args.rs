@@ -71,12 +71,13 @@ pub struct RunArgs {
 
     /// The policy: one of `trimbench sim list`, or a file with one of your own
     ///
-    /// FILE.toml:NAME is one of several in a file, which has a [[policy]] for each.
-    #[arg(long, value_name = "NAME|FILE", default_value = "ext4-online")]
-    pub policy: String,
+    /// FILE.toml:NAME is one of several in a file, which has a [[policy]] for each
+    /// [default: ext4-online; with --like as the record's file system]
+    #[arg(long, value_name = "NAME|FILE")]
+    pub policy: Option<String>,
 
     /// Repeat a recorded run: its drive as fitted, its deletion as its discards show it, and its
-    /// readers. Without --policy discards are sent as ext4 sends them
+    /// readers. Without --policy discards are sent as the record's file system sends them
     #[arg(long, value_name = "RUN")]
     pub like: Option<PathBuf>,
 
