@@ -188,7 +188,7 @@ pub(crate) fn advice(why: Reason, verdict: &Verdict, record: &RunRecord) -> Stri
     let target = &record.head.target;
     match why {
         Reason::TooNoisy => too_noisy(verdict),
-        Reason::TooLittleDeleted => too_little(verdict, target),
+        Reason::TooLittleDeleted => too_little(verdict, record),
         Reason::NoDiscards => no_discards(target),
         Reason::CountersOff => counters_off(&counting::blind(&record.head.devices)),
         Reason::DevicesUnknown if target.mount.is_none() => {
@@ -216,13 +216,18 @@ fn too_noisy(verdict: &Verdict) -> String {
 }
 
 /// How much to delete.
-fn too_little(verdict: &Verdict, target: &Target) -> String {
+fn too_little(verdict: &Verdict, record: &RunRecord) -> String {
+    let target = &record.head.target;
+    let option = match record.head.scenario.get("simulated") {
+        Some(_) => "--set size=…",
+        None => "--size",
+    };
     let place = match target.mount {
         Some(_) => "file system",
         None => "device",
     };
     let more = match verdict.try_bytes.map(bytes) {
-        Some(size) => format!("Delete {size} (--size), which would take seconds."),
+        Some(size) => format!("Delete {size} ({option}), which would take seconds."),
         None if target.size_bytes == 0 => "Delete more.".to_owned(),
         None => format!(
             "So much does not fit here: this {place} is too small, or too full, for a \
