@@ -219,7 +219,7 @@ fn stretched_time_is_rounded_no_further() {
 #[test]
 fn a_slowed_run_keeps_what_its_verdict_found() {
     let card = profiles::by_name("ocz-vertex-2").unwrap();
-    let mut record = run(card, 64, 30, Duration::from_micros(50), LOADED);
+    let mut record = run(card, 64, 60, Duration::from_micros(50), LOADED);
     record.head.devices[0].slower = Some(record::Slower {
         times: 25.0,
         converted: false,
@@ -229,12 +229,10 @@ fn a_slowed_run_keeps_what_its_verdict_found() {
     let own = ssd::fit::joined(own, &record).fit.unwrap();
     let fit = fit(&[&record]).unwrap();
     let same = fit.of_verdict();
+    assert_eq!(own.barrier, Some(true), "{own:?}");
     assert_eq!(same.barrier, own.barrier);
-    assert!(own.phi.is_some() && own.barrier.is_some(), "{own:?}");
-    let differs = (same.phi.unwrap() - own.phi.unwrap()).abs();
-    assert!(differs < 0.02, "{same:?}, not {own:?}");
-    let times = own.service_us.unwrap() / fit.service_us.value().unwrap();
-    assert!((times / 25.0 - 1.0).abs() < 0.02, "{times}");
+    assert_eq!(same.ops_per_discard, own.ops_per_discard);
+    assert_eq!(same.phi, own.phi);
 }
 
 #[test]
