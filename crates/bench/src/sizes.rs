@@ -139,7 +139,16 @@ pub(crate) fn of(plan: &Plan, scenario: &Scenario, survey: &Survey) -> Result<Si
         }
     };
     chosen.map_err(|refused| match &survey.limited {
-        Some(why) => BenchError::Plan(format!("{refused}; {why}")),
+        Some(why) => BenchError::Plan(match refused {
+            BenchError::Space { path, source } => {
+                let path = record::units::names::shown(&path);
+                format!(
+                    "{path}: too little space: {}; {why}",
+                    source.needed_at_least()
+                )
+            }
+            other => format!("{other}; {why}"),
+        }),
         None => refused,
     })
 }
@@ -210,6 +219,15 @@ pub struct TooLittleSpace {
 }
 
 impl TooLittleSpace {
+    /// The space that a run needs, where something else than the file system limits it.
+    fn needed_at_least(&self) -> String {
+        let fits = self.available >= self.reserve.saturating_add(self.least);
+        let needed = if fits { self.needed } else { self.least };
+        let [all, reserve] =
+            [self.reserve.saturating_add(needed), self.reserve].map(record::units::bytes);
+        format!("the run needs {all}, of which {reserve} stay free")
+    }
+
     fn words(&self) -> String {
         let usable = self.available.saturating_sub(self.reserve);
         let beside = |bytes: u64| self.reserve.saturating_add(bytes);
@@ -388,6 +406,16 @@ mod tests {
         // 32 MiB and the 124 MiB below the reserve.
         assert!(full.contains("free about 164 MiB"), "{full}");
         assert!(!full.contains("smaller"), "{full}");
+    }
+
+    #[test]
+    fn a_limit_below_the_file_system_is_not_called_its_size() {
+        let source = choose(&space(100 << 20, 100 << 20), wanted(None, None)).unwrap_err();
+        let needed = source.needed_at_least();
+        assert!(needed.starts_with("the run needs 1.0"), "{needed}");
+        assert!(!needed.contains("file system"), "{needed}");
+        let source = choose(&space(8 * GIB, 6 * GIB), wanted(Some(7 * GIB), None)).unwrap_err();
+        assert!(source.needed_at_least().contains("needs 8."), "{source:?}");
     }
 
     #[test]

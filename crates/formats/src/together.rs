@@ -1,11 +1,15 @@
 //! One record of iostat and fio, which ran beside each other: the foreground is
 //! fio's, whose logs know its latencies, and the devices are iostat's.
 //!
-//! Their clocks need not agree, and iostat without `-t` has none. Then fio's
-//! operations are laid where they fit best to what the devices did.
+//! fio's logs or its JSON have its clock, and `iostat -t` prints its own: a local time, often without
+//! its zone. Zones differ by quarters of an hour, so the right one is where both ran at once. iostat
+//! without `-t` has no clock. Then fio's operations are laid where they fit best to what the devices
+//! did.
 //!
 //! Where fio's windows are shorter than iostat's intervals, the record has fio's
 //! resolution, and the devices' figures are spread over it evenly.
+
+use std::ops::RangeInclusive;
 
 use record::{ActorInterval, Interval, Line, PushError, RunRecord};
 
@@ -20,6 +24,11 @@ const FARTHEST: usize = 3600;
 const AGREED: f64 = 0.8;
 /// The device whose operations are fio's but for this share is the one that fio used.
 const FIOS: f64 = 0.1;
+/// Zones are ahead of UTC by a multiple of this, in seconds, from so many of it to so many.
+const ZONE_S: f64 = 900.0;
+const ZONES: RangeInclusive<i32> = -48..=56;
+/// Both ran at once if they did for this share of the shorter one.
+const AT_ONCE: f64 = 0.5;
 /// Parts of an interval to which the begin is found.
 const PARTS: i32 = 10;
 
@@ -40,8 +49,16 @@ pub fn together(
         return Ok(base);
     }
     let dated = series.iter().all(|one| one.started_unix_s.is_some());
+    let unzoned = dated && log.dated == Some(false);
+    let zone_s = unzoned.then(|| zone(&base, &mut series)).flatten();
+    let base = match zone_s {
+        Some(_) => iostat::in_zone(log, notes, options, zone_s)?,
+        None => base,
+    };
     let warning = match log.dated {
-        Some(true) if dated => within_the_second(&base, &mut series),
+        Some(zoned) if dated && (zoned || zone_s.is_some()) => {
+            within_the_second(&base, &mut series)
+        }
         _ => align(&base, &mut series, dated && log.dated.is_some()),
     };
     let base = match fios_device(&base, &series) {
@@ -51,7 +68,7 @@ pub fn together(
                 devices,
                 ..options.clone()
             };
-            iostat::record(log, notes, &options)?
+            iostat::in_zone(log, notes, &options, zone_s)?
         }
         _ => base,
     };
@@ -164,18 +181,61 @@ fn align(base: &RunRecord, series: &mut [FioSeries], dated: bool) -> Option<Stri
     ))
 }
 
-/// Moves fio's logs back by the part of a second that iostat's times leave out, for `-t` prints
-/// whole seconds; and says so. Without agreement nothing is moved.
+/// The seconds by which iostat's clock is ahead of UTC: those by which both ran at once. Of several,
+/// the one where fio's operations agree best with the devices'. `None` where none fits.
+fn zone(base: &RunRecord, series: &mut [FioSeries]) -> Option<f64> {
+    let ran = || series.iter().filter_map(FioSeries::ran);
+    let begin_s = ran().map(|ran| ran.0).fold(f64::INFINITY, f64::min);
+    let end_s = ran().map(|ran| ran.1).fold(f64::NEG_INFINITY, f64::max);
+    let (started_s, length_s) = (base.head.started_unix_s, base.intervals.end_s());
+    let least_s = AT_ONCE * (end_s - begin_s).min(length_s);
+    let zones = ZONES.map(|zone| f64::from(zone) * ZONE_S);
+    let fits = zones.filter(|zone_s| {
+        let from_s = started_s - zone_s;
+        end_s.min(from_s + length_s) - begin_s.max(from_s) >= least_s.max(1e-3)
+    });
+    let fits: Vec<f64> = fits.collect();
+    if let [zone_s] = fits[..] {
+        return Some(zone_s);
+    }
+    let own = clocks(series);
+    let near = |zone_s: &f64| {
+        let zone_s = *zone_s;
+        seconds_off(&own).map(move |off_s| zone_s + off_s)
+    };
+    let each = fits.iter().map(|zone_s| {
+        let (_, agrees) = best_shift(base, series, &own, near(zone_s));
+        (*zone_s, agrees)
+    });
+    let best = each.max_by(|a, b| a.1.total_cmp(&b.1));
+    put(series, &own, 0.0);
+    best.filter(|best| best.1 >= AGREED).map(|best| best.0)
+}
+
+/// The seconds by which fio's logs may be off on iostat's clock, the least first. iostat's times leave
+/// out the part of a second, and so does fio's JSON, which also has its end only.
+fn seconds_off(clocks: &[Option<f64>]) -> impl Iterator<Item = f64> + use<> {
+    let exact = clocks.iter().all(|clock| *clock == Some(0.0));
+    let latest = if exact { 0 } else { PARTS };
+    let earliest = if exact { PARTS - 1 } else { 2 * PARTS };
+    let both = (0..=earliest).flat_map(|part| [-part, part]);
+    let parts = both.filter(move |&part| part <= latest);
+    parts.map(|part| f64::from(part) / f64::from(PARTS))
+}
+
+/// Moves fio's logs by the part of a second that iostat's times leave out, for `-t` prints whole
+/// seconds; and says so. Without agreement nothing is moved.
 fn within_the_second(base: &RunRecord, series: &mut [FioSeries]) -> Option<String> {
     let own = clocks(series);
-    let parts = (0..PARTS).map(|part| -f64::from(part) / f64::from(PARTS));
-    let (shift_s, agrees) = best_shift(base, series, &own, parts);
-    let earlier_s = if agrees < AGREED { 0.0 } else { -shift_s };
-    put(series, &own, -earlier_s);
-    (earlier_s > 0.0).then(|| {
+    let (shift_s, agrees) = best_shift(base, series, &own, seconds_off(&own));
+    let shift_s = if agrees < AGREED { 0.0 } else { shift_s };
+    put(series, &own, shift_s);
+    let way = if shift_s < 0.0 { "earlier" } else { "later" };
+    (shift_s != 0.0).then(|| {
         format!(
-            "iostat's times are whole seconds, so fio's logs were laid {earlier_s:.1} s earlier, where \
-             their operations fit to the devices'."
+            "iostat's times are whole seconds, so fio's logs were laid {:.1} s {way}, where their \
+             operations fit to the devices'.",
+            shift_s.abs()
         )
     })
 }
@@ -205,12 +265,17 @@ fn best_shift(
     let longest_s = 1.5 * base.head.interval_ms / 1e3;
     let short = |i: &usize| f64::from(base.intervals.seconds[*i]) < longest_s;
     let short: Vec<usize> = (0..base.intervals.len()).filter(short).collect();
-    let devices: Vec<f64> = short.iter().map(|&i| done(base, i)).collect();
+    let all = short.iter().map(|&i| done(base, i)).collect();
+    // Another device may have been busier than fio's.
+    let each = base.intervals.actors.iter();
+    let each = each.map(|a| short.iter().map(|&i| f64::from(a.ops[i])).collect());
+    let devices: Vec<Vec<f64>> = std::iter::once(all).chain(each).collect();
     let mut found = (0.0, f64::NEG_INFINITY);
     for shift_s in shifts_s {
         put(series, clocks, shift_s);
         let sums = summed(series, &grid);
-        let agrees = agreement(&devices, |j| sums[short[j]]);
+        let agrees = devices.iter().map(|row| agreement(row, |j| sums[short[j]]));
+        let agrees = agrees.fold(f64::NEG_INFINITY, f64::max);
         if agrees > found.1 + 1e-9 {
             found = (shift_s, agrees);
         }

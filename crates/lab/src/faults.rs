@@ -166,8 +166,8 @@ impl FromStr for Fault {
             match word {
                 "at" => fault.at = Some(place(value).ok_or_else(|| bad("a place is like 1M+16k"))?),
                 "rate" => {
-                    fault.rate =
-                        rate(value).ok_or_else(|| bad("a rate is above 0% and at most 100%"))?
+                    fault.rate = rate(value)
+                        .ok_or_else(|| bad("a rate is above 0% and at most 100%, such as 5%"))?
                 }
                 "after" => fault.after = number()?,
                 "times" => match number()? {

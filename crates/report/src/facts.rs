@@ -202,11 +202,18 @@ fn stalled(seen: &Foreground, stall: &Stall) -> String {
     format!("{all} {pieces}; {how}{worst}")
 }
 
+/// A dip to this share of the rate or more isn't one of the rate: its operations were late.
+const NEARLY_ALL: f64 = 0.95;
+
 /// Returns some dips, and whose discards were in them.
 fn dips(dips: &[&Dip], discards: Option<DipDiscards>) -> String {
     let dip = |dip: &&Dip| {
-        let (long, depth) = (seconds(dip.seconds), percent(dip.depth));
-        format!("{long} at {:.1} s (to {depth})", dip.at_s)
+        let dipped = format!("{} at {:.1} s", seconds(dip.seconds), dip.at_s);
+        match dip.depth < NEARLY_ALL {
+            true => format!("{dipped} (to {})", percent(dip.depth)),
+            // An open loop completes as much, only later.
+            false => dipped,
+        }
     };
     let mut parts: Vec<String> = dips.iter().take(DIPS_SHOWN).map(dip).collect();
     if dips.len() > DIPS_SHOWN {

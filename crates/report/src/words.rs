@@ -221,12 +221,16 @@ const SHORTEST_STALL_S: f64 = 0.2;
 /// How much to delete, or how closely to look.
 fn too_little(verdict: &Verdict, head: &Head) -> String {
     let target = &head.target;
+    let option = match head.scenario.get("simulated") {
+        Some(_) => "--set size=…",
+        None => "--size",
+    };
     let place = match target.mount {
         Some(_) => "file system",
         None => "device",
     };
     let more = match verdict.try_bytes.map(bytes) {
-        Some(size) => format!("Delete {size} (--size), which would take seconds."),
+        Some(size) => format!("Delete {size} ({option}), which would take seconds."),
         None if target.size_bytes == 0 => "Delete more.".to_owned(),
         None => format!(
             "So much does not fit here: this {place} is too small, or too full, for a \

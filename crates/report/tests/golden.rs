@@ -262,6 +262,10 @@ fn a_dip_partly_beside_discards_is_not_called_one_without() {
         text.contains("9.0 s at 60.0 s (to 0.0 %); without discards"),
         "{text}"
     );
+    // An open loop completes as much, only later.
+    verdict.foreground[0].dips[1].depth = 1.0;
+    let text = terminal::verdict(&verdict, &record, &STYLE);
+    assert!(text.contains("9.0 s at 60.0 s; without"), "{text}");
 }
 
 #[test]

@@ -55,7 +55,7 @@ fn of_series(readers: &ReaderLoss, ops: &str) -> String {
     let slower = slower.map_or(String::new(), |slower| {
         let slower = percent(slower);
         format!(
-            "; without any discard in service they were {slower} slower than before it began: the drive \
+            ". Between discards they were {slower} slower than before the first one: because of the drive \
              after a discard, commits, other I/O, or a load that changed"
         )
     });
@@ -66,9 +66,9 @@ fn of_series(readers: &ReaderLoss, ops: &str) -> String {
 fn of_canary(canary: &CanaryWaits) -> String {
     let (added, most) = (time(canary.p999_added), time(canary.max_added));
     let reads = count(canary.reads);
-    match canary.reads >= FOR_P999 {
-        true => format!("a read waited {added} longer (p99.9 of {reads}; at most {most})"),
-        false => format!("a read waited at most {most} longer (of {reads})"),
+    match canary.reads < FOR_P999 {
+        true => format!("of {reads} reads none waited more than {most} longer"),
+        false => format!("one read in 1,000 waited {added} longer or more, none more than {most}"),
     }
 }
 

@@ -10,22 +10,12 @@ use crate::exit::{Error, Exit, usage};
 
 /// Judges a record as its run was asked to (`judge.low`), and fits its discards.
 pub(crate) fn verdict(record: &RunRecord) -> Verdict {
-    verdict_with(record, &options(record))
+    verdict_with(record, &JudgeOptions::of(record))
 }
 
 /// Judges a record with these options.
 pub(crate) fn verdict_with(record: &RunRecord, options: &JudgeOptions) -> Verdict {
     ssd::fit::joined(judge(record, options), record)
-}
-
-/// The options for judging that the record holds.
-pub(crate) fn options(record: &RunRecord) -> JudgeOptions {
-    let said = record.head.scenario.get("low").and_then(|low| low.as_f64());
-    JudgeOptions {
-        low: said
-            .filter(|low| (0.0..=1.0).contains(low))
-            .unwrap_or(JudgeOptions::default().low),
-    }
 }
 
 /// Whether a run on these devices can be shown in another drive's time.

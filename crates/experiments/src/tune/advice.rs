@@ -3,6 +3,7 @@
 use record::units::GIB;
 use serde::Serialize;
 
+use crate::Spread;
 use crate::tune::frontier::{Measure, Point, beats};
 use crate::tune::trials::{Policy, Trial};
 
@@ -167,7 +168,7 @@ fn found(points: &[Point], goal: &Goal) -> (Finding, Option<Trial>, String) {
                     Some(_) => "with discard_max_bytes as it is now ",
                     None => "",
                 },
-                record::units::percent(rm.lost_share()),
+                lost_share(rm),
                 record::units::seconds(rm.freeing_s.median),
                 record::units::seconds(now.freeing_s.median),
                 match fstrim {
@@ -185,7 +186,7 @@ fn found(points: &[Point], goal: &Goal) -> (Finding, Option<Trial>, String) {
                 "{stall} Mount with nodiscard and trim with `trimbench fstrim` by a timer: deletions \
                  then slow down nothing, and the trimming costs {} of others' throughput while it \
                  goes on. Only with the timer, for no discards at all have a price; see below.",
-                record::units::percent(fstrim.lost_share()),
+                lost_share(fstrim),
             ) + &missed;
             (Finding::PacedFstrim, Some(fstrim.trial), text)
         }
@@ -261,7 +262,7 @@ fn missed(points: &[Point], goal: &Goal) -> String {
         format!(
             " `{program}` missed the goal: it cost others {} of their throughput, and {} were \
              asked for.",
-            record::units::percent(point.lost_share()),
+            lost_share(point),
             record::units::percent(goal.slowdown),
         )
     };
@@ -400,17 +401,38 @@ fn over_goal(point: &Point, goal: &Goal) -> &'static str {
     }
 }
 
-/// The cost of deleting 100 GiB for other I/O, extrapolated from a small deletion.
+/// The share of its throughput that other I/O lost: the median, with the range of several runs.
+fn lost_share(point: &Point) -> String {
+    let Spread { low, high, .. } = point.lost_s;
+    let share = |lost_s: f64| {
+        let share = lost_s / point.freeing_s.median.max(f64::MIN_POSITIVE);
+        record::units::percent(share.clamp(0.0, 1.0))
+    };
+    let median = record::units::percent(point.lost_share());
+    match point.runs {
+        0 | 1 => median,
+        _ => format!("{median} ({} to {})", share(low), share(high)),
+    }
+}
+
+/// The cost of deleting 100 GiB for other I/O, extrapolated from a small deletion, with the range of
+/// several runs.
 fn per_100_gib(point: &Point, goal: &Goal) -> String {
-    match point.lost_s.median {
-        s if s < NOTHING_S => "no measurable time".to_owned(),
-        s => {
-            let gib = goal.deleted_bytes.max(1) as f64 / GIB as f64;
-            format!(
-                "about {} per 100 GiB",
-                record::units::seconds(100.0 * s / gib)
-            )
-        }
+    let gib = goal.deleted_bytes.max(1) as f64 / GIB as f64;
+    let each = |s: f64| match s {
+        s if s < NOTHING_S => "0 s".to_owned(),
+        s => record::units::seconds(100.0 * s / gib),
+    };
+    let Spread {
+        median, low, high, ..
+    } = point.lost_s;
+    let range = match point.runs {
+        0 | 1 => String::new(),
+        _ => format!(" ({} to {})", each(low), each(high)),
+    };
+    match median {
+        _ if high.max(median) < NOTHING_S => "no measurable time".to_owned(),
+        s => format!("about {} per 100 GiB{range}", each(s)),
     }
 }
 

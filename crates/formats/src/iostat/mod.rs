@@ -30,4 +30,5 @@ mod topology;
 pub use crate::options::{First, Moment, Options};
 pub use log::Log;
 pub use notes::Notes;
+pub(crate) use record::in_zone;
 pub use record::record;

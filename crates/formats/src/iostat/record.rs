@@ -4,7 +4,7 @@ use record::{Interval, Line, MAX_ACTORS, RunRecord};
 
 use super::actors::{self, Look};
 use super::devices;
-use super::grid::{self, Step};
+use super::grid;
 use super::log::Log;
 use super::own::Own;
 use super::topology::{self, Made};
@@ -22,6 +22,17 @@ use crate::{Unfit, parts};
 /// If `options` name a device that isn't in the log, or the log is larger than
 /// a record can be.
 pub fn record(log: &Log, notes: Option<&Notes>, options: &Options) -> Result<RunRecord, Unfit> {
+    in_zone(log, notes, options, None)
+}
+
+/// The same. `zone_s`: the seconds by which the clock of times without a zone is ahead of UTC, where
+/// that is known.
+pub(crate) fn in_zone(
+    log: &Log,
+    notes: Option<&Notes>,
+    options: &Options,
+    zone_s: Option<f64>,
+) -> Result<RunRecord, Unfit> {
     let mut warnings = about_the_text(log);
     let interval_s = grid::interval_s(log, notes, options, &mut warnings);
     let kept = grid::kept(log, options, interval_s, &mut warnings);
@@ -73,7 +84,9 @@ pub fn record(log: &Log, notes: Option<&Notes>, options: &Options) -> Result<Run
         warnings.extend(own.others());
         warnings.extend(own.unknown_copies(&made));
     }
-    let started_unix_s = started(log, notes, &steps, interval_s, &mut warnings);
+    let first = steps.first().and_then(|step| log.rows[step.row].printed_s);
+    let first = first.map(|printed_s| printed_s - interval_s);
+    let started_unix_s = started(log, notes, first, zone_s, &mut warnings);
     let mut head = parts::head("iostat", started_unix_s, interval_s * 1e3);
     head.host.name.clone_from(&log.banner.host);
     head.host.kernel.clone_from(&log.banner.kernel);
@@ -153,21 +166,39 @@ fn about_the_text(log: &Log) -> Vec<String> {
 fn started(
     log: &Log,
     notes: Option<&Notes>,
-    steps: &[Step],
-    interval_s: f64,
+    first: Option<f64>,
+    zone_s: Option<f64>,
     warnings: &mut Vec<String>,
 ) -> f64 {
-    let first = steps.first().and_then(|step| log.rows[step.row].printed_s);
-    if let (Some(zoned), Some(printed_s)) = (log.dated, first) {
+    if let (Some(zoned), Some(began_s)) = (log.dated, first) {
         if !zoned {
-            warnings.push("iostat's times don't tell their zone; UTC was taken.".to_owned());
+            warnings.push(match zone_s {
+                Some(zone_s) => format!(
+                    "iostat's times don't tell their zone; fio's clock shows that it is {}.",
+                    zone_name(zone_s)
+                ),
+                None => "iostat's times are local times without their zone; UTC was taken (record \
+                         with S_TIME_FORMAT=ISO)."
+                    .to_owned(),
+            });
         }
-        return (printed_s - interval_s).max(0.0);
+        return (began_s - zone_s.unwrap_or(0.0)).max(0.0);
     }
     // Such scripts start all of their programs together.
     let day_s = log.banner.day.map(|day| day as f64 * 86_400.0);
     let removed_s = notes.and_then(|notes| notes.removed_unix_s);
     removed_s.or(day_s).unwrap_or(0.0)
+}
+
+/// Such as `UTC+5:30`.
+fn zone_name(zone_s: f64) -> String {
+    let sign = if zone_s < 0.0 { '-' } else { '+' };
+    let minutes = (zone_s.abs() / 60.0).round() as u32;
+    match (minutes / 60, minutes % 60) {
+        (0, 0) => "UTC".to_owned(),
+        (hours, 0) => format!("UTC{sign}{hours}"),
+        (hours, minutes) => format!("UTC{sign}{hours}:{minutes:02}"),
+    }
 }
 
 /// Which device is made of which, as the user says.

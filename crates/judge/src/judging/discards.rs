@@ -120,7 +120,8 @@ impl Discards {
             ..Discards::default()
         };
         // What is freed all the time isn't known well enough to tell when it was paid.
-        if !continuous {
+        // A simulated fstrim discards more than was freed, and nobody else does.
+        if !continuous && !others::is_simulated(record) {
             it.forget_later(freed);
         }
         it.total_bytes = total(it.bytes.iter().copied());

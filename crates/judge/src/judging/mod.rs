@@ -66,6 +66,15 @@ pub struct JudgeOptions {
     pub low: f64,
 }
 
+impl JudgeOptions {
+    /// Returns the options that the record's run was given.
+    pub fn of(record: &RunRecord) -> JudgeOptions {
+        let said = record.head.scenario.get("low").and_then(|low| low.as_f64());
+        let low = said.filter(|low| (0.0..=1.0).contains(low));
+        low.map_or_else(JudgeOptions::default, |low| JudgeOptions { low })
+    }
+}
+
 impl Default for JudgeOptions {
     fn default() -> Self {
         JudgeOptions { low: 0.5 }

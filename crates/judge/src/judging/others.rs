@@ -7,6 +7,8 @@
 //! - below a loop device or a volume, none that did not come through that;
 //! - no more than its file system discards for what was freed.
 //!
+//! In a simulation all discards are the deletion's.
+//!
 //! Discards beyond the limits belong to others. Of those within, the first count as the deletion's.
 
 use std::ops::Range;
@@ -126,7 +128,7 @@ pub(super) fn split(
         }
     };
     let all = || (0..n).map(within).collect();
-    if !window.has_phases || window.part == Part::Control {
+    if !window.has_phases || window.part == Part::Control || is_simulated(record) {
         return (all(), Others::none(n));
     }
     let above = upper(record, counted, delete.start..window.all.end);
@@ -278,6 +280,11 @@ impl Limits {
 
 /// Devices below discard at most this multiple of what those above did.
 const THROUGH: f64 = 1.02;
+
+/// Returns whether the run was simulated: nobody but its deletion discards.
+pub(super) fn is_simulated(record: &RunRecord) -> bool {
+    record.head.scenario.get("simulated").is_some()
+}
 
 /// Returns whether nothing of the deletion discards by itself, as an fstrim or an outside program
 /// may.

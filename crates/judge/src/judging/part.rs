@@ -9,6 +9,7 @@ use super::counting::{self, LEAST_FREED, UNPAID};
 use super::debt;
 use super::discards::Discards;
 use super::event::{self, Event as Trigger};
+use super::others;
 use super::reference::Reference;
 use super::stats::total;
 use super::window::Window;
@@ -127,7 +128,10 @@ pub(super) fn judge(
     let (finding, reasons) = case.find();
     let too_little = reasons.contains(&Reason::TooLittleDeleted);
     let try_bytes = too_little.then(|| case.try_bytes()).flatten();
-    let room = room(&record.head.target);
+    let room = match others::is_simulated(record) {
+        true => u64::MAX, // Its volume is a setting.
+        false => room(&record.head.target),
+    };
     let drain_limit_s = record.head.scenario.pointer("/timing/drain_limit_s");
     PartJudged {
         try_bytes: try_bytes.filter(|&bytes| bytes <= room),

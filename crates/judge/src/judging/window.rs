@@ -43,9 +43,13 @@ impl Window {
         if !record.phases.iter().any(|p| p.part == part) {
             return None;
         }
-        let baseline = phase(record, part, PhaseName::Baseline);
-        let delete = phase(record, part, PhaseName::Delete);
-        let recovery = phase(record, part, PhaseName::Recovery);
+        let mut baseline = phase(record, part, PhaseName::Baseline);
+        let delete = delete_phase(record, part);
+        let mut recovery = phase(record, part, PhaseName::Recovery);
+        if let Some(delete) = &delete {
+            baseline = baseline.map(|r| r.start..r.end.min(delete.start).max(r.start));
+            recovery = recovery.map(|r| r.start.max(delete.end)..r.end.max(delete.end));
+        }
         let begin = [&baseline, &delete, &recovery]
             .into_iter()
             .flatten()
@@ -136,6 +140,29 @@ fn phase(record: &RunRecord, part: Part, name: PhaseName) -> Option<Range<usize>
     let last = end.map_or(record.intervals.len(), |p| place(record, p.at_s));
     Some(place(record, begin)..last)
 }
+
+/// The intervals of the delete phase. One of which less than half belongs to it is the phase's if the
+/// devices discarded in it: all discards of a short deletion may lie there.
+fn delete_phase(record: &RunRecord, part: Part) -> Option<Range<usize>> {
+    let range = phase(record, part, PhaseName::Delete)?;
+    let is_delete = |p: &record::Phase| (p.part, p.name) == (part, PhaseName::Delete);
+    let first = record.phases.iter().position(is_delete)?;
+    let begin_s = record.phases[first].at_s;
+    let end = record.phases[first + 1..].iter().find(|p| !is_delete(p));
+    let end_s = end.map_or(f64::INFINITY, |p| p.at_s);
+    let intervals = &record.intervals;
+    let shared = |i: usize| {
+        let (from_s, length_s) = (intervals.at_s[i], f64::from(intervals.seconds[i]));
+        let seconds = (from_s + length_s).min(end_s) - from_s.max(begin_s);
+        seconds > LEAST_SHARED * length_s && intervals.devices.iter().any(|d| d.discards[i] > 0)
+    };
+    let before = range.start.checked_sub(1).filter(|&i| shared(i));
+    let after = range.end < intervals.len() && shared(range.end);
+    Some(before.unwrap_or(range.start)..range.end + usize::from(after))
+}
+
+/// Less of an interval than this share is the imprecision of its times.
+const LEAST_SHARED: f64 = 0.01;
 
 /// The first interval whose middle lies at or after this time.
 fn place(record: &RunRecord, at_s: f64) -> usize {

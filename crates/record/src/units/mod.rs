@@ -105,7 +105,8 @@ pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
         "h" => 3_600_000_000_000,
         "" => {
             return Err(UnitError(format!(
-                "'{number}' has no unit: a duration needs one, e.g. {number}ms; use {ALLOWED}"
+                "'{number}' has no unit: a duration needs one, e.g. {number}s or {number}ms; use \
+                 {ALLOWED}"
             )));
         }
         _ => return Err(UnitError::unit(text, unit, "duration", ALLOWED)),
@@ -339,7 +340,7 @@ mod tests {
     fn errors_say_what_would_do() {
         let message = parse_duration("5").unwrap_err().to_string();
         assert!(
-            message.contains("has no unit") && message.contains("ms"),
+            message.contains("has no unit") && message.contains("e.g. 5s or 5ms"),
             "{message}"
         );
         let message = parse_size("5X").unwrap_err().to_string();

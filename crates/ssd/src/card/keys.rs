@@ -27,7 +27,7 @@ macro_rules! keys {
 /// `discard.a`, `discard.b` and `discard.queue` may be missing where
 /// `discard.supported` is false.
 pub const KEYS: &[Key] = keys! {
-    "discard.supported" = "true": "whether it takes discards at all: true or false";
+    "discard.supported" = "true": "support of discards: true or false";
     "discard.a": "time of a discard command, whatever its size";
     "discard.b": "time for each MiB of mapped space, e.g. 8.44us/MiB";
     "discard.b_unmapped" = "b": "time for each MiB that holds nothing; `b`: the same";
@@ -36,18 +36,18 @@ pub const KEYS: &[Key] = keys! {
     "discard.max_bytes" = "4G": "most bytes in a command, all ranges together";
     "discard.queue": "exclusive, non-ncq-drain, or parallel K";
     "discard.phi" = "1": "share of its time in which reads and writes wait";
-    "discard.jitter" = "0": "standard deviation of its time, as a share of it (at most 33%)";
-    "discard.smallest" = "0": "a shorter range is ignored";
+    "discard.jitter" = "0": "scatter of a discard's time: its standard deviation, as a share of it (at most 33%)";
+    "discard.smallest" = "0": "shortest range that it discards; it ignores shorter ones";
     "discard.read_after_trim" = "undefined": "zeros, deterministic or undefined";
     "map.granule" = "4k": "unit of the drive's map, a power of 2 from 512: discards round inwards to it";
     "read.latency": "time of a 4-KiB read on an idle drive";
     "read.per_mib" = "0ns/MiB": "time on the interface that all reads share, for each MiB: 1 / bandwidth";
     "read.parallelism": "reads worked at at once";
-    "read.jitter" = "0": "standard deviation of a read's time, as a share of it (at most 33%)";
+    "read.jitter" = "0": "scatter of a read's time: its standard deviation, as a share of it (at most 33%)";
     "write.latency": "time of a 4-KiB write into the idle drive's cache";
     "write.per_mib" = "0ns/MiB": "time on the interface that all writes share, for each MiB: 1 / bandwidth";
     "write.parallelism": "writes worked at at once";
-    "write.jitter" = "0": "standard deviation of a write's time, as a share of it (at most 33%)";
+    "write.jitter" = "0": "scatter of a write's time: its standard deviation, as a share of it (at most 33%)";
     "fold.per_mib" = "0ns/MiB": "background work that a write leaves behind, e.g. moving it out of a fast cache";
     "fold.longest" = "0": "most background work that is put off";
     "fold.read_share" = "1": "share of its speed that a read keeps meanwhile, above 0";

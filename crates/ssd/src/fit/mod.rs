@@ -30,11 +30,9 @@ pub use figure::{Estimate, Figure, Point};
 pub use reads::Reads;
 pub use share::{Barrier, Share};
 
-use std::borrow::Cow;
-
 use judge::{JudgeOptions, Verdict, judge, verdict};
 use record::as_drive::{NotSlowed, slower};
-use record::{AtaTrim, RunRecord, Slower, as_drive};
+use record::{AtaTrim, RunRecord, Slower};
 
 use cells::{All, Cell, Evidence};
 use costs::{BENT, BESIDE, SAME_SIZE, SURE, all_cells, costs, service, sizes};
@@ -109,33 +107,43 @@ pub fn joined(verdict: Verdict, record: &RunRecord) -> Verdict {
     }
 }
 
-/// A record, what the judge says of it and what its counters tell, all in one time.
+/// A record, what the judge says of it and what its counters tell. The latter two are in one time.
 struct Seen<'r> {
-    record: Cow<'r, RunRecord>,
+    record: &'r RunRecord,
     verdict: Verdict,
     evidence: Evidence,
     quiet: reads::Quiet,
 }
 
 impl<'r> Seen<'r> {
+    /// All in the drive's own time. The verdict is the run's own: a stall of a slowed drive is one
+    /// here, too, also if it were too short for one in the other time.
     fn in_own_time(record: &'r RunRecord) -> Result<Seen<'r>, FitError> {
-        let options = JudgeOptions::default();
+        let seen = Seen::as_it_is(record, judge(record, &JudgeOptions::of(record)));
         let stretched = slower(&record.head.devices)?.filter(|slower| !slower.converted);
         let Some(stretched) = stretched else {
-            return Ok(Seen::as_it_is(record, judge(record, &options)));
+            return Ok(seen);
         };
-        let converted = as_drive(record.clone())?;
+        let (mut verdict, times) = (seen.verdict, stretched.times);
+        verdict.slower = Some(Slower {
+            times,
+            converted: true,
+        });
+        let lost = verdict.foreground.iter_mut().map(|f| &mut f.lost_s);
+        for seconds in lost.chain([&mut verdict.discard.active_s]).flatten() {
+            *seconds /= times;
+        }
         Ok(Seen {
-            verdict: judge(&converted, &options),
-            record: Cow::Owned(converted),
-            evidence: cells::of(record).in_time(stretched.times),
-            quiet: reads::of(record).in_time(stretched.times),
+            verdict,
+            evidence: seen.evidence.in_time(times),
+            quiet: seen.quiet.in_time(times),
+            record,
         })
     }
 
     fn as_it_is(record: &'r RunRecord, verdict: Verdict) -> Seen<'r> {
         Seen {
-            record: Cow::Borrowed(record),
+            record,
             verdict,
             evidence: cells::of(record),
             quiet: reads::of(record),
@@ -169,7 +177,7 @@ fn fit_seen(seen: &[Seen<'_>]) -> Result<Fit, FitError> {
             Figure::Known(_) => beside_others(&seen.evidence, alone, &points, &reads),
             _ => None,
         };
-        share::of(&seen.record, &seen.verdict, &seen.evidence, own)
+        share::of(seen.record, &seen.verdict, &seen.evidence, own)
     });
     let mut fit = Fit {
         at_mib: costs.of.mib / f64::max(costs.of.discards, 1.0),

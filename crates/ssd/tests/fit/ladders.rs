@@ -215,6 +215,26 @@ fn stretched_time_is_rounded_no_further() {
     assert!(fit.notes[0].contains("20 times slower"), "{:?}", fit.notes);
 }
 
+/// In the time of the drive that it stands for, this stall would be too short for one.
+#[test]
+fn a_slowed_run_keeps_what_its_verdict_found() {
+    let card = profiles::by_name("ocz-vertex-2").unwrap();
+    let mut record = run(card, 64, 60, Duration::from_micros(50), LOADED);
+    record.head.devices[0].slower = Some(record::Slower {
+        times: 25.0,
+        converted: false,
+    });
+    let own = judge::judge(&record, &judge::JudgeOptions::of(&record));
+    assert_eq!(own.verdict, judge::verdict::Finding::Stall);
+    let own = ssd::fit::joined(own, &record).fit.unwrap();
+    let fit = fit(&[&record]).unwrap();
+    let same = fit.of_verdict();
+    assert_eq!(own.barrier, Some(true), "{own:?}");
+    assert_eq!(same.barrier, own.barrier);
+    assert_eq!(same.ops_per_discard, own.ops_per_discard);
+    assert_eq!(same.phi, own.phi);
+}
+
 #[test]
 fn a_drive_that_the_kernel_drains_is_one() {
     let card = profiles::by_name("samsung-870-evo-2tb").unwrap();

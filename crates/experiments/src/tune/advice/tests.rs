@@ -291,3 +291,23 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_median_of_runs_that_differ_has_its_range() {
+    let now = point(Policy::Online, 1024, [1.0, 0.6, 0.99, 600.0]);
+    let mut rm = point(Policy::PacedRm, 1024, [8.0, 0.4, 0.2, 20.0]);
+    (rm.lost_s.low, rm.lost_s.high) = (0.0, 0.72);
+    let advice = advise(&[now.clone(), rm.clone()], &NOW);
+    assert_eq!(advice.finding, Finding::PacedRm);
+    assert!(
+        advice.text.contains("costs others 5.0 % (0.0 % to 9.0 %)"),
+        "{}",
+        advice.text
+    );
+    let cost = &advice.costs[1].cost;
+    assert!(cost.contains("per 100 GiB (0 s to 18.0 s)"), "{cost}");
+    // A single run has none.
+    rm.runs = 1;
+    let advice = advise(&[now, rm], &NOW);
+    assert!(!advice.costs[1].cost.contains('('), "{advice:?}");
+}

@@ -239,3 +239,47 @@ fn without_a_known_device_the_reason_is_that() {
     assert_eq!(verdict.verdict, Finding::Inconclusive);
     assert_eq!(verdict.reasons, [Reason::DevicesUnknown]);
 }
+
+#[test]
+fn a_deletion_within_a_part_of_an_interval_sent_its_discards_itself() {
+    // Begun and discarded before an interval's middle, after it, and across a boundary.
+    for (begin_s, end_s) in [(7.01, 7.04), (7.06, 7.09), (7.08, 7.12), (7.94, 8.01)] {
+        let per_s = 64.0 / (end_s - begin_s);
+        let discards = vec![level(begin_s..end_s, per_s)];
+        let device = drive(discards, 32.0 * MIB as f64, 0.4);
+        // Reads stop meanwhile.
+        let reads = vec![level(0.0..20.0, BASE), level(begin_s..end_s, 600.0)];
+        let it = Build::new(0.1, 20.0, reader(reads), device);
+        let mut it = it.phases(begin_s, end_s, 2 * GIB);
+        it.deletions[0].2 = 0.001;
+        let verdict = it.verdict();
+        assert_eq!(verdict.others, None, "{begin_s}: {}", verdict.summary);
+        let discarded = verdict.discard.bytes.unwrap() as f64;
+        assert!(
+            (discarded / (2.0 * GIB as f64) - 1.0).abs() < 0.05,
+            "{begin_s}: {discarded}"
+        );
+        assert_inconclusive(&verdict, Reason::TooLittleDeleted);
+    }
+}
+
+#[test]
+fn nobody_else_discards_in_a_simulation() {
+    // Twice as much as was freed, as an fstrim of a volume with free space; reads stop all the time.
+    let mut it = run(0.1, 6.0..10.0, vec![level(6.0..10.0, 600.0)]);
+    it.devices[0].bytes_each *= 2.0;
+    // Some before the deletion, too.
+    it.devices[0].discards.push(level(1.0..1.5, 16.0));
+    let verdict = judged(&it, |head| {
+        head.scenario = serde_json::json!({"simulated": {"policy": "fstrim"}});
+    });
+    assert_eq!(verdict.others, None, "{}", verdict.summary);
+    assert_eq!(verdict.verdict, Finding::Stall);
+    let discarded = verdict.discard.bytes.unwrap() as f64;
+    assert!(
+        (discarded / (16.0 * GIB as f64) - 1.0).abs() < 0.05,
+        "{discarded}"
+    );
+    let stall = verdict.foreground[0].stall.unwrap();
+    assert!((stall.seconds - 4.0).abs() < 0.3, "{stall:?}");
+}

@@ -36,6 +36,10 @@ fn no_more_is_advised_than_fits() {
             .ends_with("more than fits here would be needed.");
         assert_eq!(full, advised.is_none(), "{}", told.summary);
     }
+    // A simulated volume is as large as its setting.
+    (record.head.target.size_bytes, record.head.target.mount) = (10 * GIB, None);
+    record.head.scenario = serde_json::json!({"simulated": {}});
+    assert_eq!(judged(&record).try_bytes, Some(try_bytes));
 }
 
 #[test]

@@ -52,7 +52,7 @@ pub struct BlkdiscardArgs {
     pub goal: GoalArgs,
 
     /// Print what would be discarded, and stop; with --profile also how long it takes
-    #[arg(short = 'n', long, conflicts_with = "destroy_data")]
+    #[arg(short = 'n', long)]
     pub dry_run: bool,
     /// Print how much was discarded, as blkdiscard does
     #[arg(short, long)]

@@ -3,6 +3,7 @@
 pub(crate) mod args;
 mod messages;
 
+use std::os::unix::fs::FileTypeExt;
 use std::sync::atomic::Ordering;
 
 use pace::Policy;
@@ -19,6 +20,13 @@ use crate::{interference, signals};
 
 /// Carries out the command.
 pub(crate) fn run(args: &BlkdiscardArgs) -> Result<Exit, Error> {
+    let is_other = |found: std::fs::Metadata| !found.file_type().is_block_device();
+    if args.device.metadata().is_ok_and(is_other) {
+        return Err(usage(format!(
+            "{}: is no block device; give a drive, a partition or a logical volume",
+            shown(&args.device)
+        )));
+    }
     if !args.destroy_data && !args.dry_run {
         return Err(usage(format!(
             "{}: all data in the range would be lost: say so with --destroy-data, or see with \
@@ -105,6 +113,22 @@ mod tests {
 
     use super::*;
     use crate::cli::{Cli, Command};
+
+    #[test]
+    fn a_path_that_is_no_device_is_named_as_such_first() {
+        for words in [
+            &["/proc/self/exe"][..],
+            &["--dry-run", "--destroy-data", "/proc"],
+        ] {
+            let words = ["trimbench", "blkdiscard"].iter().chain(words);
+            let Command::Blkdiscard(args) = Cli::try_parse_from(words).unwrap().command else {
+                panic!("another command");
+            };
+            let text = run(&args).unwrap_err().to_string();
+            assert!(text.contains("is no block device"), "{text}");
+            assert!(!text.contains("--destroy-data"), "{text}");
+        }
+    }
 
     #[test]
     fn without_destroy_data_it_says_that_data_would_be_lost() {

@@ -81,7 +81,7 @@ fn of(input: &Input, low: Option<f64>) -> Run<'_> {
         record: &input.record,
         options: match low {
             Some(low) => JudgeOptions { low },
-            None => verdicts::options(&input.record),
+            None => JudgeOptions::of(&input.record),
         },
     }
 }

@@ -68,10 +68,13 @@ fn leaves<'r>(records: &'r [&RunRecord]) -> impl Iterator<Item = &'r DeviceInfo>
         .filter(|d| d.leaf)
 }
 
+/// The model; of a slowed drive without how much slower it is, for a card has the drive's own times.
 fn kind(device: &DeviceInfo) -> String {
     let model = device.model.as_deref().map(str::trim);
     let model = model.filter(|m| !m.is_empty());
-    model.unwrap_or(&device.name).to_owned()
+    let model = model.unwrap_or(&device.name);
+    let own = device.slower.and_then(|_| model.rsplit_once(", "));
+    own.map_or(model, |(own, _)| own).to_owned()
 }
 
 /// Lower case, with hyphens between words.
@@ -98,6 +101,20 @@ fn day(unix_s: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_slowed_drives_card_is_named_after_the_drive() {
+        let slower = |times| record::Slower {
+            times,
+            converted: false,
+        };
+        let mut device = DeviceInfo::disk("loop4");
+        device.model = Some("simulated vertex-2, 3 times faster".to_owned());
+        device.slower = Some(slower(1.0 / 3.0));
+        assert_eq!(slug(&kind(&device)), "simulated-vertex-2");
+        (device.model, device.slower) = (Some("SSD, 4 times slower".to_owned()), None);
+        assert_eq!(kind(&device), "SSD, 4 times slower", "a name is a name");
+    }
 
     #[test]
     fn days_and_names() {

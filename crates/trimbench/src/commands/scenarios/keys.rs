@@ -112,7 +112,7 @@ fn rows() -> Vec<Row> {
         command: "lab up",
         path: key.name.to_owned(),
         default: key.default.unwrap_or("the profile's").to_owned(),
-        about: format!("The drive's {}", key.about),
+        about: format!("Of the drive: {}", key.about),
         words: key.words,
     }));
     let keys = ::sim::Setup::KEYS.iter();

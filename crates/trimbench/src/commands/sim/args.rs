@@ -58,11 +58,13 @@ pub struct RunArgs {
     pub common: Common,
 
     /// The policy: one of `trimbench sim list`
-    #[arg(long, value_name = "NAME", default_value = "ext4-online")]
-    pub policy: String,
+    ///
+    /// [default: ext4-online; with --like as the record's file system]
+    #[arg(long, value_name = "NAME")]
+    pub policy: Option<String>,
 
     /// Repeat a recorded run: its drive as fitted, its deletion as its discards show it, and its
-    /// readers. Without --policy discards are sent as ext4 sends them
+    /// readers. Without --policy discards are sent as the record's file system sends them
     #[arg(long, value_name = "RUN")]
     pub like: Option<PathBuf>,
 

@@ -6,8 +6,10 @@ use std::time::Duration;
 use ::sim::{Drives, PolicyKind, Setup, WorkloadKind};
 use judge::Verdict;
 use judge::counting;
-use record::{DeviceColumns, LoopKind, RunRecord};
+use record::units::bytes;
+use record::{DeviceColumns, DiscardSetting, LoopKind, RunRecord, Target};
 use ssd::fit;
+use storage::FileSystem;
 
 use crate::commands::fit::made;
 use crate::commands::sim::args::Common;
@@ -22,8 +24,12 @@ const LEAST_PARALLEL: u32 = 32;
 const MOST_EXTENTS: u64 = 4_000_000;
 
 /// The setup that repeats a recorded run: its drive as its discards show it, its extents, and its
-/// readers.
-pub(super) fn setup(path: &Path, common: &Common, policy: PolicyKind) -> Result<Setup, Error> {
+/// readers. Without a policy the record's file system's. Also what the drive's card assumes.
+pub(super) fn setup(
+    path: &Path,
+    common: &Common,
+    policy: Option<PolicyKind>,
+) -> Result<(Setup, Option<String>), Error> {
     let name = input::name(path);
     let input = input::read(path)?;
     let record = match input.is_slowed() {
@@ -31,7 +37,10 @@ pub(super) fn setup(path: &Path, common: &Common, policy: PolicyKind) -> Result<
         false => input.record,
     };
     let records = [&record];
-    let mut card = fit::fit(&records)?.card(&made::of(&records, None))?;
+    let policy = policy.unwrap_or_else(|| of_file_system(&record.head.target));
+    let fit = fit::fit(&records)?;
+    let assumed = fit.only_bytes().map(of_one_size);
+    let mut card = fit.card(&made::of(&records, None))?;
     let verdict = crate::verdicts::verdict(&record);
     let reads = reads(&verdict);
     if let Some((latency_us, parallel)) = reads {
@@ -69,7 +78,30 @@ pub(super) fn setup(path: &Path, common: &Common, policy: PolicyKind) -> Result<
     }
     setup.interval = Duration::from_secs_f64(record.head.interval_ms / 1e3);
     setup.baseline = Duration::from_secs(5);
-    Ok(setup)
+    Ok((setup, assumed))
+}
+
+/// The policy with which a file system sends its discards.
+fn of_file_system(target: &Target) -> PolicyKind {
+    let fs = FileSystem::of(target.fs.as_deref().unwrap_or_default());
+    match (fs, target.discard) {
+        (FileSystem::Xfs, _) => PolicyKind::XfsOnline,
+        (FileSystem::Btrfs, DiscardSetting::Async) => PolicyKind::BtrfsAsync,
+        (FileSystem::Btrfs, _) => PolicyKind::BtrfsSync,
+        (FileSystem::F2fs, _) => PolicyKind::F2fs,
+        _ => PolicyKind::Ext4Online,
+    }
+}
+
+/// The sentence about a card that holds for one size of discards.
+fn of_one_size(size: u64) -> String {
+    let size = bytes(size);
+    format!(
+        "The record's discards are all of about {size}, so the times of other sizes are unknown: each \
+         discard is assumed to take as long as one of {size}. A policy with smaller ones seems \
+         slower than it is. A ladder measures several sizes: trimbench fit DIRECTORY --output CARD; then \
+         trimbench sim run --profile CARD."
+    )
 }
 
 /// The time of a read as its readers observed it, in microseconds, and how many the drive takes at
@@ -185,6 +217,26 @@ mod tests {
             record.push(&Line::Interval(interval)).unwrap();
         }
         record
+    }
+
+    #[test]
+    fn a_file_system_has_its_own_policy() {
+        let of = |fs: &str, discard| {
+            of_file_system(&Target {
+                fs: Some(fs.to_owned()),
+                discard,
+                ..Target::default()
+            })
+        };
+        for (fs, discard, policy) in [
+            ("xfs", DiscardSetting::On, PolicyKind::XfsOnline),
+            ("btrfs", DiscardSetting::Async, PolicyKind::BtrfsAsync),
+            ("btrfs", DiscardSetting::On, PolicyKind::BtrfsSync),
+            ("ext4", DiscardSetting::On, PolicyKind::Ext4Online),
+        ] {
+            assert_eq!(of(fs, discard), policy, "{fs}");
+        }
+        assert!(of_one_size(96 * MIB).contains("96.0 MiB"));
     }
 
     #[test]

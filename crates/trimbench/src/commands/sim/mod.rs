@@ -32,10 +32,13 @@ pub(crate) fn run(args: &SimArgs) -> Result<Exit, Error> {
 }
 
 fn one(args: &RunArgs) -> Result<Exit, Error> {
-    let policy = setup::policy(&args.policy)?;
-    let mut simulated = match &args.like {
-        Some(path) => like::setup(path, &args.common, policy)?,
-        None => setup::of(&args.common, policy)?,
+    let named = args.policy.as_deref().map(setup::policy).transpose()?;
+    let (mut simulated, assumed) = match &args.like {
+        Some(path) => like::setup(path, &args.common, named)?,
+        None => {
+            let policy = named.unwrap_or(PolicyKind::Ext4Online);
+            (setup::of(&args.common, policy)?, None)
+        }
     };
     setup::change(from_mut(&mut simulated), &args.common.set, false)?;
     let record = args.output.as_deref().map(Output::open).transpose()?;
@@ -47,6 +50,9 @@ fn one(args: &RunArgs) -> Result<Exit, Error> {
     let verdict = verdicts::verdict(record_made);
     text.print(&record_output::ended(record_made, &verdict, &text.style()));
     text.print(&format!("\n{}", table::single(&simulated, &outcome)));
+    if let Some(assumed) = assumed {
+        text.print(&format!("! {assumed}\n"));
+    }
     if let Some(record) = record {
         record.whole_record(record_made)?;
     }

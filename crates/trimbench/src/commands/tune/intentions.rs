@@ -1,7 +1,7 @@
 //! Describes the runs in words.
 
 use experiments::tune::{BESIDE, Policy, Target, Trials};
-use record::units::{bytes, bytes_exact, minutes, names};
+use record::units::{bytes, minutes, names};
 
 use super::args::{Details, TuneArgs};
 
@@ -9,14 +9,14 @@ use super::args::{Details, TuneArgs};
 pub(super) fn of(trials: &Trials, args: &TuneArgs, details: &Details, target: &Target) -> String {
     let (range, at) = (target.range, names::shown(&target.mount.mount_point));
     let (fs, drives) = (&target.mount.fs, target.drives.join(", "));
-    let (now, most) = (bytes_exact(range.now_bytes), bytes_exact(range.hw_bytes));
+    let (now, most) = (range.now_bytes, range.hw_bytes);
     let sends = match target.is_online() {
         true => "discards",
         false => "none (nodiscard)",
     };
     let mut text = format!(
-        "{at} ({fs}), on {drives}: discard_max_bytes is {now} of at most {most}, and deleting sends \
-         {sends}.\n\nWill try, in turns:\n"
+        "{at} ({fs}), on {drives}: discard_max_bytes is {now} (at most {most}), and deleting \
+         sends {sends}.\n\nWill try, in turns:\n"
     );
     for trial in &trials.all {
         let now = trial.limit_bytes == range.now_bytes;

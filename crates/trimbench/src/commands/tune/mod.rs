@@ -17,7 +17,7 @@ use bench::plan::Place;
 use experiments::tune::{
     Advice, Findings, Goal, Rounds, Settings, Target, Trials, advise, frontier,
 };
-
+use record::DeviceInfo;
 use record::units::settings::Section;
 
 use crate::commands::tune::args::{Details, TuneArgs};
@@ -49,7 +49,9 @@ pub(crate) fn run(args: &TuneArgs) -> Result<Exit, Error> {
     let place = Place::Directory(target.directory.clone());
     let survey = crate::simulated::enter_cgroup(Survey::of(&place)?, args.dry_run);
     let trials = Trials::choose(&args.request(&details), &target, &survey)?;
+    let slowed = slowed(&survey.devices);
     people.print(&intentions::of(&trials, args, &details, &target));
+    people.print(&slowed);
     if args.dry_run {
         return Ok(Exit::Done);
     }
@@ -91,6 +93,7 @@ pub(crate) fn run(args: &TuneArgs) -> Result<Exit, Error> {
     };
     let advice = advise(&found.points, &goal);
     show(people, &found, &advice, &trials);
+    people.print(&slowed);
     let kept = match advice.set.filter(|_| args.apply) {
         Some(trial) => settings.keep(&trial).map(|()| Some(trial)),
         None => settings.restore().map(|()| None),
@@ -123,6 +126,22 @@ pub(crate) fn run(args: &TuneArgs) -> Result<Exit, Error> {
     written.map(|()| Exit::Done)
 }
 
+/// The sentence about a simulated drive in stretched time; empty for any other.
+fn slowed(devices: &[DeviceInfo]) -> String {
+    let Ok(Some(slower)) = record::as_drive::slower(devices) else {
+        return String::new();
+    };
+    let (times, how) = slower.in_words();
+    let other = match how {
+        "slower" => "shorter",
+        _ => "longer",
+    };
+    format!(
+        "The drive is simulated, and {times} times {how} than the one it stands for. All times here are as \
+         measured; on that drive they are {times} times {other}.\n"
+    )
+}
+
 /// Puts all back after the user has stopped it.
 fn interrupted(settings: Settings, target: &Target) -> Result<Exit, Error> {
     let restored = settings.restore();
@@ -147,4 +166,25 @@ fn show(people: Stream, found: &Findings, advice: &Advice, trials: &Trials) {
         text += &format!("  {}: {}.\n", cost.choice, cost.cost);
     }
     people.print(&text);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_drive_in_stretched_time_is_named_as_such() {
+        let mut device = DeviceInfo {
+            leaf: true,
+            ..DeviceInfo::disk("loop9")
+        };
+        assert_eq!(slowed(std::slice::from_ref(&device)), "");
+        device.slower = Some(record::Slower {
+            times: 12.0,
+            converted: false,
+        });
+        let text = slowed(&[device]);
+        assert!(text.contains("12 times slower"), "{text}");
+        assert!(text.contains("12 times shorter"), "{text}");
+    }
 }

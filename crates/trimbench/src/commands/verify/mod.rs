@@ -92,8 +92,9 @@ fn line(progress: &Progress) -> String {
         text += &format!(", {} left", record::units::minutes(left));
     }
     if progress.findings > 0 {
-        let places = record::units::counted(progress.findings, "damaged place");
-        text += &format!(", {places} FOUND");
+        // At the end those that continue each other are one place.
+        let times = record::units::counted(progress.findings, "time");
+        text += &format!(", damage FOUND {times}");
     }
     text
 }
@@ -126,6 +127,6 @@ mod tests {
             "writing all of it: 0 B written, 0 B compared"
         );
         (progress.left, progress.findings) = (Some(Duration::from_secs(75)), 2);
-        assert!(line(&progress).ends_with(", 75 s left, 2 damaged places FOUND"));
+        assert!(line(&progress).ends_with(", 75 s left, damage FOUND 2 times"));
     }
 }

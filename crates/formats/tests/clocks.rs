@@ -1,0 +1,75 @@
+//! iostat's and fio's clocks, brought together.
+
+#![allow(clippy::unwrap_used, reason = "tests may")]
+
+use std::fmt::Write;
+
+use formats::fio::{About, Input, series};
+use formats::iostat::{Log, Options};
+use judge::{JudgeOptions, Verdict, judge};
+
+/// Reads of fio in a second of its run.
+fn reads(at: u32) -> u32 {
+    3000 + at * 7919 % 997
+}
+
+/// A log of iostat of 100 s: fio reads from 12 s to 72 s on sdb, another program all the time on sda.
+fn iostat(stamp: impl Fn(u32) -> String) -> String {
+    let mut text = "Linux 6.5.0 (dbhost) \t06/19/2024 \t_x86_64_\t(16 CPU)\n\n".to_owned();
+    for at in 0..100 {
+        let fios = if (12..72).contains(&at) { reads(at) } else { 0 };
+        let other = if at < 40 { 20_000 } else { 9_000 } + at * 104_729 % 5003;
+        let rows = [("sda", other), ("sdb", fios)];
+        let rows = rows.map(|(name, reads)| {
+            format!("{name} {reads}.00 {}.00 0.00 0.00 0.40 4.00", reads * 4)
+                + &" 0.00".repeat(16)
+                + "\n"
+        });
+        let (stamp, rows) = (stamp(at), rows.concat());
+        let header = "Device r/s rkB/s rrqm/s %rrqm r_await rareq-sz w/s wkB/s wrqm/s %wrqm w_await \
+            wareq-sz d/s dkB/s drqm/s %drqm d_await dareq-sz f/s f_await aqu-sz %util";
+        let cpu = "avg-cpu:  %user   %nice %system %iowait  %steal   %idle\n1.00 0.00 1.00 3.00 0.00 95.00";
+        writeln!(text, "{stamp}\n{cpu}\n\n{header}\n{rows}").unwrap();
+    }
+    text
+}
+
+fn warned(verdict: &Verdict, words: &str) -> bool {
+    verdict.warnings.iter().any(|one| one.contains(words))
+}
+
+/// iostat's local times are half an hour off the full zones, and another drive is busier than fio's.
+/// fio's clock shows the zone, and the drive with fio's operations the rest of a second.
+#[test]
+fn fios_clock_shows_the_zone_of_iostats_times() {
+    let text = iostat(|at| {
+        let (minutes, seconds) = ((34 + at) / 60, (34 + at) % 60);
+        format!("06/19/2024 10:{:02}:{seconds:02} AM", 32 + minutes)
+    });
+    let lines: String = (12..72)
+        .map(|at| format!("{}, {}, 0, 4096\n", (at - 11) * 1000, reads(at)))
+        .collect();
+    let input = Input {
+        name: "r_iops.1.log".to_owned(),
+        text: lines.as_bytes(),
+    };
+    let options = Options::default();
+    let log = Log::read(text.as_bytes(), &options).unwrap();
+    // 05:02:33 UTC: the first report's begin.
+    let began_s = 1_718_773_353.0;
+    let mut all = series([input], &About::default()).unwrap();
+    all[0].started_unix_s = Some(began_s + 12.4);
+    let record = formats::together(&log, None, &options, all.clone()).unwrap();
+    let ops = &record.intervals.actors[0].ops;
+    assert_eq!(ops.iter().position(|&ops| ops > 0), Some(12), "{ops:?}");
+    assert_eq!(record.head.started_unix_s, began_s);
+    let verdict = judge(&record, &JudgeOptions::default());
+    assert!(warned(&verdict, "fio's clock shows that it is UTC+5:30"));
+    assert!(warned(&verdict, "laid 0.4 s earlier"));
+    assert!(!warned(&verdict, "isn't known"));
+    // Without fio's clock only the operations tell.
+    all[0].started_unix_s = None;
+    let record = formats::together(&log, None, &options, all).unwrap();
+    let verdict = judge(&record, &JudgeOptions::default());
+    assert!(warned(&verdict, "S_TIME_FORMAT=ISO"));
+}
