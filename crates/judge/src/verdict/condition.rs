@@ -337,7 +337,7 @@ impl fmt::Display for Condition {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verdict::{Discard, Figures, Finding, Stall, VERDICT_SCHEMA};
+    use crate::verdict::{Figures, Finding, Stall, VERDICT_SCHEMA};
     use record::LoopKind;
 
     fn condition(text: &str) -> Result<Condition, String> {
