@@ -133,6 +133,7 @@ fn foreground(facts: &mut Vec<Fact>, seen: &Foreground, verdict: &Verdict) {
         Some(DipDiscards::Unknown),
         Some(DipDiscards::Before),
         Some(DipDiscards::Partly),
+        Some(DipDiscards::Small),
     ];
     for (i, kind) in kinds.into_iter().enumerate() {
         let of_kind = |dip: &&Dip| dip.discards == kind && !kinds[..i].contains(&kind);
@@ -191,6 +192,9 @@ fn dips(dips: &[&Dip], discards: Option<DipDiscards>) -> String {
         }
         Some(DipDiscards::Partly) => {
             "beside discards in a part of it, so TRIM may be the cause, or something else"
+        }
+        Some(DipDiscards::Small) => {
+            "beside small discards, so TRIM may be the cause, or something else"
         }
         None => "without discards, so not TRIM's doing",
     };

@@ -39,6 +39,9 @@ pub(super) struct Judged {
     pub(super) delete_loss: f64,
     /// How far its baseline drifts over its length, as a share of its mean.
     pub(super) drift: f64,
+    /// The share of its baseline's time that it lost beside discards; `None` if the baseline had
+    /// them all the time.
+    pub(super) baseline_lost: Option<f64>,
     /// Of an open loop that did not keep up before the deletion: its rate then, and the one that
     /// was asked for.
     pub(super) saturated: Option<[f64; 2]>,
@@ -74,6 +77,7 @@ pub(super) fn judge(setting: Setting<'_>, index: usize) -> Judged {
         low_lost_s: 0.0,
         delete_loss: 0.0,
         drift: seen.baseline.as_ref().map_or(0.0, |b| b.drift),
+        baseline_lost: Some(0.0),
         saturated: (seen.baseline.as_ref())
             .and_then(|baseline| low::saturated(record, &record.head.actors[index], baseline)),
         stalled: Vec::new(),
@@ -92,6 +96,11 @@ pub(super) fn judge(setting: Setting<'_>, index: usize) -> Judged {
         });
         return judged;
     };
+    // Elsewhere than before the deletion, discards may be its own.
+    let before = baseline.from == BaselineFrom::Phase;
+    if before && !laid.sparse && !laid.by_age {
+        judged.baseline_lost = baseline.lost_to_discards(&laid.grid, setting.discards);
+    }
     let view = View::of(setting, baseline, laid);
     view.stalls_and_dips(&mut judged);
     view.stalls_by_others(&mut judged);

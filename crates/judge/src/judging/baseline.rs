@@ -46,6 +46,23 @@ impl Baseline {
         self.drift <= STEADY
     }
 
+    /// Returns the share of its time that the actor lost beside discards, as its cells show it
+    /// against those without any; `None` if discards were in service all the time.
+    pub(super) fn lost_to_discards(&self, grid: &Grid, discards: &Discards) -> Option<f64> {
+        let seen = |i: usize| discards.seen[grid.cell(i)].contains(&true);
+        let near = |i: usize| (i.saturating_sub(1)..(i + 2).min(grid.len())).any(seen);
+        let (with, without): (Vec<usize>, Vec<usize>) =
+            grid.among(&self.spans).partition(|&i| near(i));
+        let seconds = |cells: &[usize]| cells.iter().map(|&i| grid.seconds(i)).sum::<f64>();
+        let rates = |cells: &[usize]| cells.iter().map(|&i| grid.rate(i)).collect::<Vec<f64>>();
+        let Some(with_rate) = mean(&rates(&with)) else {
+            return Some(0.0);
+        };
+        let usual = mean(&rates(&without)).filter(|&usual| usual > 0.0)?;
+        let share = seconds(&with) / (seconds(&with) + seconds(&without));
+        Some(share * (1.0 - with_rate / usual).max(0.0))
+    }
+
     /// Returns an actor's baseline, from the first of these that gives one:
     ///
     /// - for a continuous deleter, only the stretches without discards that `reference` names;

@@ -31,6 +31,9 @@ pub(super) struct Discards {
     /// interval, or in a later one after a wait that spans this one whole. At short intervals a
     /// slow drive completes a discard only in every tenth. All ten belong to it.
     pub(super) covered: Vec<bool>,
+    /// Whether any discard was in service on any device of the record, however small, before,
+    /// in or after the delete phase.
+    pub(super) seen: Vec<bool>,
     /// All bytes.
     pub(super) total_bytes: u64,
     /// All commands.
@@ -109,6 +112,7 @@ impl Discards {
         let mut it = Discards {
             devices: counted.devices.len(),
             upper: counted.upper,
+            seen: seen_anywhere(record),
             commands,
             wait_ms,
             bytes,
@@ -314,6 +318,24 @@ pub(super) fn in_service(
         }
     }
     covered
+}
+
+/// Returns the intervals with any discard in service, on any device.
+fn seen_anywhere(record: &RunRecord) -> Vec<bool> {
+    let devices = &record.intervals.devices;
+    let all = 0..record.intervals.len();
+    let commands = |i| {
+        devices
+            .iter()
+            .map(|d| d.discards[i])
+            .fold(0, u32::saturating_add)
+    };
+    let wait_ms = |i| devices.iter().map(|d| u64::from(d.discard_ms[i])).sum();
+    let bytes = |i: usize| devices.iter().any(|d| d.discard_bytes[i] > 0);
+    let commands: Vec<u32> = all.clone().map(commands).collect();
+    let wait_ms: Vec<u64> = all.clone().map(wait_ms).collect();
+    let some: Vec<bool> = all.map(|i| commands[i] > 0 || bytes(i)).collect();
+    in_service(record, &some, &commands, &wait_ms)
 }
 
 /// Returns whether trimbench itself was away in one of these intervals.

@@ -176,12 +176,14 @@ impl<'a> View<'a> {
         let Laid { grid, lows, .. } = self.laid;
         let range = self.intervals(&runs::with_edges(grid, lows, &piece.cells));
         let others = &self.discards.others;
+        let covered = grid.covered[piece.cells.clone()].contains(&true);
         match () {
             () if others.covered[range.clone()].contains(&true) => Some(DipDiscards::Others),
-            () if others.unsure[range].contains(&true) => Some(DipDiscards::Unsure),
+            () if others.unsure[range.clone()].contains(&true) => Some(DipDiscards::Unsure),
+            () if covered && !piece.tail => Some(DipDiscards::Partly),
+            () if self.discards.seen[range].contains(&true) => Some(DipDiscards::Small),
             () if piece.tail => Some(DipDiscards::Before),
             () if counting::nobody_counts(&self.record.head) => Some(DipDiscards::Unknown),
-            () if grid.covered[piece.cells.clone()].contains(&true) => Some(DipDiscards::Partly),
             () => None,
         }
     }
@@ -332,7 +334,10 @@ impl<'a> View<'a> {
             return Ok(Finding::Stall);
         }
         let mut discards = judged.foreground.dips.iter().filter_map(|dip| dip.discards);
-        let by_others = |kind| !matches!(kind, DipDiscards::Before | DipDiscards::Partly);
+        let by_others = |kind| {
+            use DipDiscards::{Before, Partly, Small};
+            !matches!(kind, Before | Partly | Small)
+        };
         let why_dipped = match discards.any(by_others) {
             true => Reason::ForeignDiscards,
             false => Reason::DipsWithoutDiscards,

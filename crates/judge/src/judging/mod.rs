@@ -209,6 +209,7 @@ fn warnings(record: &RunRecord, main: Option<&PartJudged>) -> Vec<String> {
             "The baseline of {name} drifted by {drift} over its length; let it settle for longer."
         ));
     }
+    warnings.extend(actors.iter().filter_map(beside_discards));
     for actor in actors {
         if let Some([rate, asked]) = actor.saturated.map(|rates| rates.map(record::units::rate)) {
             let name = &actor.foreground.actor;
@@ -238,6 +239,23 @@ fn warnings(record: &RunRecord, main: Option<&PartJudged>) -> Vec<String> {
     warn(!off.is_empty(), &off_text);
     warn(unexpected, UNEXPECTED);
     warnings
+}
+
+/// A baseline that lost this share of its time beside discards is warned of.
+const BASELINE_LOST: f64 = 0.05;
+
+/// Returns a warning if discards that this deletion didn't send slowed an actor's baseline.
+fn beside_discards(actor: &Judged) -> Option<String> {
+    let how = match actor.baseline_lost {
+        Some(lost) if lost < BASELINE_LOST => return None,
+        Some(lost) => format!("lost {} of its time beside", record::units::percent(lost)),
+        None => "had all its time beside".to_owned(),
+    };
+    let name = &actor.foreground.actor;
+    Some(format!(
+        "The baseline of {name} {how} discards that this deletion did not send: the foreground's \
+         own, or another program's. Stop these, or the verdict can't tell them from the deletion's."
+    ))
 }
 
 /// How much slower its drive was than the one it stands for.

@@ -4,7 +4,7 @@ use super::actor::Judged;
 use super::counting::LEAST_FREED;
 use super::part::PartJudged;
 use super::reference::Reference;
-use crate::verdict::{BaselineFrom, Finding, Reason, Stall};
+use crate::verdict::{BaselineFrom, DipDiscards, Finding, Reason, Stall};
 use record::RunRecord;
 use record::units::{bytes, latency_us, percent, seconds};
 
@@ -247,12 +247,23 @@ fn no_discards(part: &PartJudged, reasons: &[Reason]) -> String {
         true => format!(" {}", in_time(part)),
         false => String::new(),
     };
-    let dips = part.actors.iter().flat_map(|a| &a.foreground.dips);
-    let but = match dips.filter(|dip| dip.discards.is_none()).count() {
+    let dips = |kind| {
+        let all = part.actors.iter().flat_map(|a| &a.foreground.dips);
+        all.filter(|dip| dip.discards == kind).count()
+    };
+    let mut but = match dips(None) {
         0 => String::new(),
         1 => "; the foreground dipped once for another reason".to_owned(),
         n => format!("; the foreground dipped {n} times for other reasons"),
     };
+    let small = match dips(Some(DipDiscards::Small)) {
+        0 => None,
+        1 => Some("once".to_owned()),
+        n => Some(format!("{n} times")),
+    };
+    if let Some(times) = small {
+        but += &format!("; it dipped {times} beside small discards, which may be the cause");
+    }
     let others = match part.discards.others.any() {
         true => {
             let theirs = bytes(part.discards.others.total_bytes);

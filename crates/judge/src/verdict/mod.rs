@@ -292,6 +292,9 @@ pub enum DipDiscards {
     Before,
     /// This deletion's, but only in a part of it, and the rest is as low: TRIM, or something else.
     Partly,
+    /// Discards in it or at its edges that are too small or too few to count: TRIM, or something
+    /// else.
+    Small,
 }
 
 /// Discards on the target's devices that can't be this deletion's.

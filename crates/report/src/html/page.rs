@@ -43,7 +43,7 @@ fn timeline(html: &mut String, record: &RunRecord, spans: &Spans) {
     *html += "<section id=\"timeline\" aria-labelledby=\"timeline-title\">\n\
               <h2 id=\"timeline-title\">Timeline</h2>\n\
               <p class=\"note\">Grey bands: phases. Red: the actor stalled. Yellow: it \
-              dipped without discards. Latencies are response times; the maximum includes the wait of the \
+              dipped. Latencies are response times; the maximum includes the wait of the \
               oldest operation still in flight.</p>\n";
     *html += &events(spans);
     *html += shell::HINT;

@@ -1,6 +1,6 @@
 //! Stalls that a slow recovery follows.
 
-use super::build::{Build, assert_inconclusive, drive, level, reader};
+use super::build::{Build, Device, Level, assert_inconclusive, drive, level, reader};
 use super::faults::{BASE, run};
 use crate::verdict::{Dip, DipDiscards, Finding, Foreground, Reason};
 use record::EventKind;
@@ -131,4 +131,90 @@ fn a_stall_whose_discards_go_on_after_the_limit_lasted_at_least_so_long() {
     let dips = &verdict.foreground[0].dips;
     assert_eq!(dips[0].discards, Some(DipDiscards::Before), "{dips:?}");
     assert!(!verdict.summary.contains("at least"), "{}", verdict.summary);
+}
+
+/// A drive takes as long for a few KiB as for much. A service frees a little now and then, before
+/// the deletion, beside it and after it.
+#[test]
+fn a_dip_beside_small_discards_is_never_without_discards() {
+    let small = [2.0..2.3, 11.0..11.4, 16.0..16.3];
+    let mut rate = vec![level(0.0..25.0, BASE), level(6.0..9.0, 0.03 * BASE)];
+    rate.extend(small.iter().map(|at| level(at.clone(), 0.02 * BASE)));
+    let device = drive(vec![level(6.0..9.0, 20.0)], 144e6, 50.0);
+    let mut beside = drive(
+        small.iter().map(|at| level(at.clone(), 10.0)).collect(),
+        8192.0,
+        100.0,
+    );
+    beside.name = "sdb".into();
+    let mut it = Build::new(0.1, 25.0, reader(rate), device).phases(5.0, 15.0, 8 * GIB);
+    it.devices.push(beside);
+    let verdict = it.verdict();
+    assert_eq!(verdict.verdict, Finding::Stall, "{}", verdict.summary);
+    let dips = &verdict.foreground[0].dips;
+    assert_eq!(dips.len(), 3, "{dips:?}");
+    let is_small = |dip: &Dip| dip.discards == Some(DipDiscards::Small);
+    assert!(dips.iter().all(is_small), "{dips:?}");
+    assert!(!verdict.reasons.contains(&Reason::DipsWithoutDiscards));
+    // The same dips without them.
+    it.devices.pop();
+    let verdict = it.verdict();
+    let dips = &verdict.foreground[0].dips;
+    assert!(dips.iter().all(|dip| dip.discards.is_none()), "{dips:?}");
+    assert!(verdict.reasons.contains(&Reason::DipsWithoutDiscards));
+}
+
+#[test]
+fn a_slow_recovery_beside_small_discards_is_not_without_any() {
+    let rate = vec![
+        level(0.0..25.0, BASE),
+        level(6.0..9.0, 0.03 * BASE),
+        level(9.0..11.0, 0.4 * BASE),
+    ];
+    let device = drive(vec![level(6.0..9.0, 20.0)], 144e6, 50.0);
+    let mut it = Build::new(0.1, 25.0, reader(rate), device).phases(5.0, 15.0, 8 * GIB);
+    let dips = |it: &Build| it.verdict().foreground[0].dips.clone();
+    assert_eq!(dips(&it)[0].discards, Some(DipDiscards::Before));
+    it.devices[0].discards.push(level(10.2..10.8, 10.0));
+    let mut record = it.record();
+    for i in 102..108 {
+        record.intervals.devices[0].discard_bytes[i] = 4096;
+    }
+    let verdict = crate::judge(&record, &crate::JudgeOptions::default());
+    let dips = &verdict.foreground[0].dips;
+    assert_eq!(dips[0].discards, Some(DipDiscards::Small), "{dips:?}");
+}
+
+#[test]
+fn a_baseline_that_loses_time_to_discards_is_warned_of() {
+    let warned = |discards: Vec<Level>, dipped: bool| {
+        let mut rate = vec![level(0.0..25.0, BASE), level(6.0..9.0, 0.03 * BASE)];
+        let slow = |from: f64| level(from..from + 0.06, 0.0);
+        rate.extend(
+            (0..6)
+                .filter(|_| dipped)
+                .map(|i| slow(0.5 + 0.7 * f64::from(i))),
+        );
+        let device = drive(vec![level(6.0..9.0, 20.0)], 400e6, 50.0);
+        let mut it = Build::new(0.1, 25.0, reader(rate), device).phases(5.0, 15.0, 8 * GIB);
+        let beside = drive(discards, 4096.0, 60.0);
+        it.devices.push(Device {
+            name: "sdb".into(),
+            ..beside
+        });
+        let warnings = it.verdict().warnings.into_iter();
+        let of_baseline = |text: &String| text.contains("of its time beside discards");
+        warnings.filter(of_baseline).collect::<Vec<String>>()
+    };
+    let each = || (0..6).map(|i| 0.5 + 0.7 * f64::from(i));
+    let discards = || {
+        each()
+            .map(|at| level(at - 0.04..at + 0.06, 10.0))
+            .collect::<Vec<Level>>()
+    };
+    let seen = warned(discards(), true);
+    assert!(seen.len() == 1 && seen[0].contains("lost 7"), "{seen:?}");
+    // Discards that slow nothing, and a loss without discards.
+    assert_eq!(warned(discards(), false), [""; 0]);
+    assert_eq!(warned(vec![], true), [""; 0]);
 }
