@@ -37,6 +37,20 @@ pub struct GroupSummary {
     pub runs: Vec<RunSummary>,
 }
 
+impl GroupSummary {
+    /// Returns the runs that count. The inconclusive ones don't, where others are conclusive: they
+    /// leave open whether there was a stall, and so are no stall of 0 s.
+    pub fn counted(&self) -> impl Iterator<Item = &RunSummary> {
+        self.runs.iter().filter(|run| !self.leaves_out(run))
+    }
+
+    /// Returns whether a run of this group doesn't count.
+    pub fn leaves_out(&self, run: &RunSummary) -> bool {
+        let is_conclusive = |run: &RunSummary| run.verdict != Finding::Inconclusive;
+        !is_conclusive(run) && self.runs.iter().any(is_conclusive)
+    }
+}
+
 /// One run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunSummary {
@@ -76,7 +90,7 @@ pub struct Compared {
 pub struct Side {
     /// The mean over its runs; `None` if no run has the figure.
     pub value: Option<f64>,
-    /// Of each run.
+    /// Of each run; `None` also of a run that is left out.
     pub runs: Vec<Option<f64>>,
     /// Whether it is only a lower bound.
     pub is_lower_bound: bool,

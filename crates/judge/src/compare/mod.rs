@@ -74,11 +74,23 @@ pub fn compare(groups: &[Group<'_>]) -> Comparison {
         .iter()
         .map(|runs| runs.iter().map(|run| &run.verdict).collect())
         .collect();
+    let summaries: Vec<GroupSummary> = groups
+        .iter()
+        .zip(&verdicts)
+        .map(|(group, verdicts)| GroupSummary {
+            name: group.name.clone(),
+            runs: group.runs.iter().zip(verdicts).map(run_summary).collect(),
+        })
+        .collect();
+    let counts = |group: usize, run: usize| {
+        let group: &GroupSummary = &summaries[group];
+        !group.leaves_out(&group.runs[run])
+    };
     let names: Vec<&str> = groups.iter().map(|group| group.name.as_str()).collect();
     let mut figures = Vec::new();
     for actor in actors::matched(&verdicts) {
         for figure in Figure::of_actors() {
-            let estimates = of_groups(&sampled, |group, run, sampled| {
+            let estimates = of_groups(&sampled, counts, |group, run, sampled| {
                 let i = actor.places[group][run]?;
                 let samples = sampled.actors.get(i)?;
                 replicate::of_actor(sampled, &sampled.verdict.foreground[i], samples, figure)
@@ -88,17 +100,10 @@ pub fn compare(groups: &[Group<'_>]) -> Comparison {
         }
     }
     for figure in Figure::of_runs() {
-        let estimates = of_groups(&sampled, |_, _, sampled| replicate::of_run(sampled, figure));
+        let of_run = |_, _, sampled: &Sampled<'_>| replicate::of_run(sampled, figure);
+        let estimates = of_groups(&sampled, counts, of_run);
         figures.extend(compared(figure, None, &names, &estimates));
     }
-    let summaries: Vec<GroupSummary> = groups
-        .iter()
-        .zip(&verdicts)
-        .map(|(group, verdicts)| GroupSummary {
-            name: group.name.clone(),
-            runs: group.runs.iter().zip(verdicts).map(run_summary).collect(),
-        })
-        .collect();
     let heads: Vec<Vec<_>> = groups
         .iter()
         .map(|group| group.runs.iter().map(|run| &run.record.head).collect())
@@ -113,16 +118,21 @@ pub fn compare(groups: &[Group<'_>]) -> Comparison {
     }
 }
 
+/// Returns an estimate for each run that counts.
 fn of_groups(
     sampled: &[Vec<Sampled<'_>>],
+    counts: impl Fn(usize, usize) -> bool,
     estimates: impl Fn(usize, usize, &Sampled<'_>) -> Option<Estimate>,
 ) -> Vec<Vec<Option<Estimate>>> {
     let groups = sampled.iter().enumerate();
     groups
         .map(|(group, runs)| {
             let runs = runs.iter().enumerate();
-            runs.map(|(run, sampled)| estimates(group, run, sampled))
-                .collect()
+            let estimate = |(run, sampled)| {
+                let counted = counts(group, run).then_some(sampled)?;
+                estimates(group, run, counted)
+            };
+            runs.map(estimate).collect()
         })
         .collect()
 }

@@ -3,7 +3,7 @@
 
 use crate::judging::samples::{ActorSamples, IntervalLatency, PhaseSamples, Sampled};
 use crate::judging::stats::{mean, median};
-use crate::verdict::{Figures, Foreground, Stall};
+use crate::verdict::{Figures, Finding, Foreground, Stall};
 
 use super::figure::{Figure, Percentile, Stretch};
 use super::spread::Spread;
@@ -44,6 +44,15 @@ pub(super) fn of_actor(
     samples: &ActorSamples<'_>,
     figure: Figure,
 ) -> Option<Estimate> {
+    // A run that leaves open whether there was a stall has none of its figures.
+    let judged = run.verdict.verdict != Finding::Inconclusive;
+    let of_stall = matches!(
+        figure,
+        Figure::OpsRatio | Figure::Depth | Figure::Stall | Figure::Longest | Figure::Lost
+    );
+    if of_stall && !judged {
+        return None;
+    }
     let has_baseline = seen.baseline_from.is_some();
     let stall = seen.stall;
     match figure {

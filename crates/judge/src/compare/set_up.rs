@@ -15,7 +15,15 @@ use record::{ActorInfo, Head};
 const NOTHING: &str = "–";
 
 /// Keys that differ between any two runs and say nothing.
-const PASSING: [&str; 3] = ["/schema", "/started_unix_s", "/target/available_bytes"];
+///
+/// The arguments name the files. Whatever else they set is in the scenario and the target.
+const PASSING: [&str; 5] = [
+    "/schema",
+    "/started_unix_s",
+    "/target/available_bytes",
+    "/run/id",
+    "/run/arguments",
+];
 
 /// Names of keys; `*` stands for any one part of a path.
 const NAMES: [(&str, &str); 31] = [

@@ -2,6 +2,7 @@
 
 use super::comparison::{Basis, Change, ChangeFinding, Compared, Doubt, GroupSummary};
 use super::figure::Figure;
+use crate::verdict::Finding;
 use record::Head;
 
 /// Fewer repeats than these tell little of how runs scatter.
@@ -34,6 +35,7 @@ fn sentence(
         let found = all.find(|f| f.figure == figure && f.actor == first);
         clauses.extend(found.and_then(|f| clause(f, &f.changes[i], i)));
     }
+    let first = first.filter(|_| !clauses.is_empty());
     let trim = figures.iter().find(|f| f.figure == Figure::TrimRate);
     clauses.extend(trim.and_then(|f| clause(f, &f.changes[i], i)));
     let (group, reference) = (&group.name, &reference.name);
@@ -105,6 +107,31 @@ fn same_run(groups: &[GroupSummary], heads: &[Vec<&Head>]) -> Option<String> {
     })
 }
 
+/// Names the runs that don't count, and those without figures of a stall.
+fn left_out(groups: &[GroupSummary]) -> Vec<String> {
+    let runs = || {
+        groups
+            .iter()
+            .flat_map(|g| g.runs.iter().map(move |run| (g, run)))
+    };
+    let names = |out: bool| {
+        let open = runs().filter(|(_, run)| run.verdict == Finding::Inconclusive);
+        let some = open.filter(|(group, run)| group.leaves_out(run) == out);
+        some.map(|(_, run)| run.name.as_str()).collect::<Vec<_>>()
+    };
+    let [out, without] = [true, false].map(|out| names(out).join(", "));
+    let mut notes = Vec::new();
+    if !out.is_empty() {
+        notes.push(format!("Inconclusive, so left out of all figures: {out}."));
+    }
+    if !without.is_empty() {
+        notes.push(format!(
+            "Inconclusive, so without figures of a stall: {without}."
+        ));
+    }
+    notes
+}
+
 /// Returns the notes that a reader of the figures needs.
 pub(super) fn notes(
     groups: &[GroupSummary],
@@ -112,10 +139,11 @@ pub(super) fn notes(
     heads: &[Vec<&Head>],
 ) -> Vec<String> {
     let mut notes: Vec<String> = same_run(groups, heads).into_iter().collect();
+    notes.extend(left_out(groups));
     let of = |runs: std::ops::Range<usize>| -> Vec<&str> {
         let groups = groups
             .iter()
-            .filter(|group| runs.contains(&group.runs.len()));
+            .filter(|group| runs.contains(&group.counted().count()));
         groups.map(|group| group.name.as_str()).collect()
     };
     let (single, few) = (of(1..2), of(2..FEW));
@@ -138,8 +166,12 @@ pub(super) fn notes(
         ));
     }
     let lacking = figures.iter().any(|figure| {
-        let mut sides = figure.sides.iter();
-        sides.any(|side| side.value.is_some() && side.runs.iter().any(Option::is_none))
+        let mut sides = figure.sides.iter().zip(groups);
+        sides.any(|(side, group)| {
+            let counted = side.runs.iter().zip(&group.runs);
+            let mut counted = counted.filter(|(_, run)| !group.leaves_out(run));
+            side.value.is_some() && counted.any(|(value, _)| value.is_none())
+        })
     });
     if lacking {
         notes.push("Some runs of a group lack figures that others have; the others count.".into());

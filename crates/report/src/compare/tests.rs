@@ -74,6 +74,8 @@ fn a_comparison_is_told_as_text() {
     ] {
         assert!(text.contains(said), "{said:?} missing in:\n{text}");
     }
+    let at = |said: &str| text.find(said).unwrap();
+    assert!(at("note  One run each") < at("  lost time  "), "{text}");
     for width in [40, 60, 80, 200] {
         let text = terminal(&comparison, &style(width));
         assert!(

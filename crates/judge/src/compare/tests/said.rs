@@ -4,9 +4,9 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use super::make::{MADE, Made, compared};
+use super::make::{MADE, Made, compared, figure};
 use crate::compare::condition::{ChangeCondition, Outcome};
-use crate::compare::{COMPARE_JSON_SCHEMA, Comparison};
+use crate::compare::{COMPARE_JSON_SCHEMA, Comparison, Figure};
 use crate::verdict::schema::closed;
 use record::RunRecord;
 
@@ -176,4 +176,75 @@ fn conditions_hold_of_differences_and_strictly_of_doubts() {
     // From nothing to something is more than any share.
     assert_eq!(of(&from_nothing, "lost > +1000%", false), "holds");
     assert_eq!(of(&from_nothing, "lost > +1h", false), "fails");
+}
+
+/// A run whose baseline had no steady second: whether it stalled is unknown.
+fn without_baseline(seed: u64) -> RunRecord {
+    let mut record = MADE.seed(seed).record();
+    record.phases.remove(0);
+    for actor in &mut record.intervals.actors {
+        actor.running[..220].fill(false);
+        actor.running[240..].fill(false);
+    }
+    record
+}
+
+#[test]
+fn an_inconclusive_run_is_no_run_without_a_stall() {
+    let runs: Vec<RunRecord> = (1..4).map(|seed| MADE.seed(seed).record()).collect();
+    let open = without_baseline(9);
+    let mixed = [runs[0].clone(), open.clone(), runs[1].clone()];
+    let comparison = compared(&[("a", &mixed), ("b", &runs[1..])]);
+    conforms(&comparison);
+    for figure in &comparison.figures {
+        let side = &figure.sides[0];
+        assert!(side.runs.len() == 3 && side.runs[1].is_none(), "{figure:?}");
+    }
+    let stall = figure(&comparison, Figure::Stall);
+    let value = stall.sides[0].value.unwrap();
+    assert!((value - 4.0).abs() < 0.1, "{value}");
+    let name = &comparison.groups[0].runs[1].name;
+    let note = format!("Inconclusive, so left out of all figures: {name}.");
+    assert!(comparison.notes.contains(&note), "{:?}", comparison.notes);
+    let lacks = |note: &String| note.contains("lack figures");
+    assert!(
+        !comparison.notes.iter().any(lacks),
+        "{:?}",
+        comparison.notes
+    );
+    // It doesn't count as a repeat.
+    let comparison = compared(&[("a", &[open.clone(), runs[0].clone()]), ("b", &runs)]);
+    let single = "a: a single run";
+    assert!(comparison.notes.iter().any(|note| note.starts_with(single)));
+}
+
+#[test]
+fn without_a_conclusive_run_no_condition_on_a_stall_has_a_result() {
+    let open = [without_baseline(8), without_baseline(9)];
+    let runs: Vec<RunRecord> = (1..3).map(|seed| MADE.seed(seed).record()).collect();
+    let comparison = compared(&[("a", &open), ("b", &runs)]);
+    for condition in ["stall > +10%", "lost > +1ms"] {
+        let condition: ChangeCondition = condition.parse().unwrap();
+        let outcome = condition.of(&comparison, true);
+        assert_eq!(outcome, Outcome::Unknown, "{condition}");
+    }
+    let notes = comparison.notes.join(" ");
+    assert!(notes.contains("without figures of a stall"), "{notes}");
+}
+
+#[test]
+fn the_arguments_of_runs_are_no_difference_of_their_set_ups() {
+    let run = |seed: u64| {
+        let mut record = MADE.seed(seed).record();
+        let name = format!("--output=run-{seed}.jsonl");
+        record.head.run = Some(record::Invocation {
+            id: format!("{seed:032x}"),
+            arguments: vec!["run".into(), name],
+            fail_on: Vec::new(),
+        });
+        record
+    };
+    let set_up = compared(&[("a", &[run(3), run(4)]), ("b", &[run(5)])]).set_up;
+    let of_run = |path: &str| path.starts_with("/run/");
+    assert!(!set_up.iter().any(|one| of_run(&one.path)), "{set_up:?}");
 }
