@@ -24,7 +24,7 @@ pub struct Way {
     pub mount: &'static str,
     /// The run that measured it.
     pub step: Step,
-    /// Seconds for which reads stalled.
+    /// Seconds for which reads stalled, of the actor that stalled for longest.
     pub stall_s: f64,
     /// Seconds of the longest stall; `None`: not known.
     pub longest_stall_s: Option<f64>,
@@ -79,6 +79,7 @@ pub fn advise(results: &Results) -> Option<Advice> {
         )],
         _ => vec![policy(best), reason(best, &ranking), price(best, &ranking)],
     };
+    sentences.extend(once(&ranking));
     sentences.extend(unlike(&ranking));
     sentences.extend(mkfs(results, best));
     sentences.extend(more(&unknown, results));
@@ -99,11 +100,7 @@ fn way(results: &Results, of: &Row, step: Step) -> Option<Way> {
     let stall = all(step, Measure::Stall)?;
     let before = median(step, Measure::ReadsBefore).filter(|before| *before > 0.0);
     let lost = before.zip(median(step, Measure::ReadsDuring));
-    let freeing = match step {
-        Step::RunRmTrimbench => Step::RmTrimbench,
-        Step::RunFstrim => Step::Fstrim,
-        _ => Step::Rm,
-    };
+    let freeing = freeing(step);
     Some(Way {
         file_system: of.cell.kind.name(),
         mount: of.cell.mounting.name,
@@ -115,6 +112,15 @@ fn way(results: &Results, of: &Row, step: Step) -> Option<Way> {
         freeing_s: median(freeing, Measure::Freed).or_else(|| median(freeing, Measure::Time)),
         rounds: stall.count,
     })
+}
+
+/// Returns the step that measures how long this run's way of freeing takes.
+fn freeing(run: Step) -> Step {
+    match run {
+        Step::RunRmTrimbench => Step::RmTrimbench,
+        Step::RunFstrim => Step::Fstrim,
+        _ => Step::Rm,
+    }
 }
 
 /// Names the runs without a conclusion whose way is not in the ranking.
@@ -150,6 +156,20 @@ fn more(unknown: &[String], results: &Results) -> Option<String> {
             unknown.join(", ")
         )
     })
+}
+
+/// Warns of ways that one round measured.
+fn once(ranking: &[Way]) -> Option<String> {
+    let once = || ranking.iter().filter(|way| way.rounds < 2);
+    let who = match once().count() {
+        0 => return None,
+        n if n == ranking.len() => "Each way".to_owned(),
+        _ => once().map(Way::words).collect::<Vec<_>>().join("; "),
+    };
+    Some(format!(
+        "{who}: measured in one conclusive round, so chance may decide the order. Repeat the suite \
+         (--set repeats=3)."
+    ))
 }
 
 /// Names the ways whose runs discarded more than twice as much as those that discarded least.
@@ -239,7 +259,8 @@ fn reason(best: &Way, ranking: &[Way]) -> String {
 
 fn price(best: &Way, ranking: &[Way]) -> String {
     let Some(own) = best.freeing_s else {
-        return "Price: how long it takes is not known.".to_owned();
+        let step = freeing(best.step).name();
+        return format!("Price: not known without the step {step} (--steps).");
     };
     let fastest = ranking.iter().filter_map(|way| Some((way.freeing_s?, way)));
     let fastest = fastest.min_by(|a, b| a.0.total_cmp(&b.0));
@@ -419,6 +440,23 @@ mod tests {
         });
         let more = &advise(&Results::of(&log)).unwrap().sentences[1];
         assert!(more.contains("A larger drive"), "{more}");
+    }
+
+    #[test]
+    fn ways_of_one_round_are_named() {
+        let cells = ["ext4/discard/discard", "xfs/discard/discard"];
+        let said = |log: &Log| advise(&Results::of(log)).unwrap().sentences.join(" ");
+        assert!(said(&made::log(&cells, 1, 1.0)).contains("Each way: measured in one"));
+        let mut log = made::log(&cells, 2, 1.0);
+        assert!(!said(&log).contains("one conclusive round"));
+        // The second round of one way is not conclusive.
+        let key = ("xfs/discard/discard".to_owned(), 2, Step::Run);
+        if let Some(Outcome::Done(figures)) = log.outcomes.get_mut(&key) {
+            figures.run.as_mut().unwrap().verdict = "inconclusive".to_owned();
+        }
+        let said = said(&log);
+        let named = "xfs, mounted discard: rm: measured in one conclusive round";
+        assert!(said.contains(named), "{said}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The figures of a suite.
 
 use judge::Verdict;
-use judge::verdict::{Finding, Foreground};
+use judge::verdict::{Finding, Foreground, Stall};
 use serde::{Deserialize, Serialize};
 
 use crate::suite::log::{Figures, Side};
@@ -201,9 +201,9 @@ pub struct RunFigures {
     pub in_stall_per_s: Option<f64>,
     /// The same afterwards.
     pub after_per_s: Option<f64>,
-    /// Seconds for which it stalled; 0 if it didn't.
+    /// Seconds for which reads stalled, of the actor that stalled for longest; 0 if none did.
     pub stall_s: Option<f64>,
-    /// The longest of the stalls, in seconds.
+    /// The longest stall of any actor, in seconds.
     pub longest_stall_s: Option<f64>,
     /// Bytes discarded per second while discards came.
     pub trim_bytes_per_s: Option<f64>,
@@ -227,6 +227,10 @@ impl RunFigures {
         let rate = |of: fn(&Foreground) -> Option<f64>| reader.and_then(of);
         let before_per_s = rate(|reader| reader.baseline.ops_per_s);
         let stall = reader.and_then(|reader| reader.stall);
+        let most = |of: fn(&Stall) -> f64| {
+            let stalls = actors.iter().filter_map(|actor| actor.stall.as_ref());
+            stalls.map(of).max_by(f64::total_cmp)
+        };
         // Only a run that is conclusive has no stall where it has none.
         let none = (verdict.verdict != Finding::Inconclusive).then_some(0.0);
         RunFigures {
@@ -239,8 +243,8 @@ impl RunFigures {
                 .zip(before_per_s)
                 .map(|(stall, before)| stall.depth * before),
             after_per_s: rate(|reader| reader.recovery.ops_per_s),
-            stall_s: stall.map(|stall| stall.seconds).or(none),
-            longest_stall_s: stall.map(|stall| stall.longest_s).or(none),
+            stall_s: most(|stall| stall.seconds).or(none),
+            longest_stall_s: most(|stall| stall.longest_s).or(none),
             trim_bytes_per_s: verdict.discard.bytes_per_s,
             trim_is_bound: verdict.discard.bytes_per_s_is_lower_bound,
             verdict: word(&verdict.verdict).unwrap_or_default(),
@@ -325,7 +329,8 @@ mod tests {
 
     #[test]
     fn without_a_conclusion_a_run_has_no_length_of_a_stall() {
-        let of = |verdict: &str, stall: Value| {
+        let of = |verdict: &str, stalls: [Value; 2]| {
+            let [canary, reader] = stalls;
             let actor = |name: &str, per_s: f64, stall: Value| {
                 json!({
                     "actor": name, "op": "read", "loop": "closed", "depth": 8, "batch": 1,
@@ -335,17 +340,25 @@ mod tests {
             };
             let verdict = json!({
                 "schema": "", "verdict": verdict, "reasons": [], "summary": "A sentence.",
-                "foreground": [actor("canary", 99.0, Value::Null), actor("reader", 10.0, stall)],
+                "foreground": [actor("canary", 99.0, canary), actor("reader", 10.0, reader)],
                 "discard": {"bytes_per_s_is_lower_bound": false}, "warnings": [],
             });
             RunFigures::of(serde_json::from_value(verdict).unwrap())
         };
-        let none = of("none", Value::Null);
+        let none = of("none", [Value::Null, Value::Null]);
         assert_eq!((none.verdict.as_str(), none.stall_s), ("none", Some(0.0)));
         assert_eq!((none.in_stall_per_s, none.during_per_s), (None, Some(3.0)));
-        assert_eq!(of("inconclusive", Value::Null).stall_s, None);
-        let stall = json!({"seconds": 1.5, "longest_s": 1.0, "depth": 0.25, "lost_s": 1.0});
-        let stalled = of("stall", stall);
+        let unknown = of("inconclusive", [Value::Null, Value::Null]);
+        assert_eq!(unknown.stall_s, None);
+        let stall = |seconds: f64, longest_s: f64| json!({"seconds": seconds, "longest_s": longest_s, "depth": 0.25, "lost_s": 1.0});
+        // Reads stalled also where only the other actor's did.
+        let other = of("stall", [stall(0.8, 0.3), Value::Null]);
+        assert_eq!(
+            (other.stall_s, other.longest_stall_s),
+            (Some(0.8), Some(0.3))
+        );
+        assert_eq!(other.in_stall_per_s, None);
+        let stalled = of("stall", [stall(0.5, 0.5), stall(1.5, 1.0)]);
         assert_eq!(
             (stalled.stall_s, stalled.longest_stall_s),
             (Some(1.5), Some(1.0))

@@ -177,7 +177,7 @@ fn mkfs(results: &Results) -> Table {
             .chain(times)
             .collect()
     });
-    let columns = ["file system", "with discard", "without"];
+    let columns = ["file system", "with discard", "without discard"];
     table(
         "mkfs",
         "on a drive that was discarded before",
@@ -312,7 +312,7 @@ fn ranking(ways: &[Way]) -> Table {
         "way of freeing space",
         "stall",
         "longest stall",
-        "reads lost",
+        "reads lost while discarding",
         "discarded",
         "time to free",
     ];
