@@ -44,6 +44,9 @@ const NEAR: f64 = 0.95;
 /// Only a share below this is a reason to slow the drive down.
 const FAR: f64 = 0.9;
 
+/// The default depth of a run's reader: no deeper is judged.
+const USED: u32 = 8;
+
 /// The share of the rates measured here that a slower drive may need.
 const SAFE: f64 = 0.9;
 
@@ -76,23 +79,12 @@ impl AtDepth {
 }
 
 impl Trip {
-    /// The depth whose rate is farthest below the card's.
-    pub fn farthest(&self) -> Option<AtDepth> {
-        let with_share = self.depths.iter().filter(|at| at.share().is_some());
-        with_share
-            .min_by(|a, b| {
-                a.share()
-                    .unwrap_or(1.0)
-                    .total_cmp(&b.share().unwrap_or(1.0))
-            })
-            .copied()
-    }
-
-    /// How many times slower than the card the drive would have to be to reach its rate at every
-    /// depth, in whole numbers. `None` if it does already, within a tenth. `slower`: how many times
-    /// slower it is.
+    /// How many times slower than the card the drive may have to be to reach its rate at the depths
+    /// that runs use, in whole numbers. `None` if it does already, within a tenth. `slower`: how
+    /// many times slower it is.
     pub fn enough(&self, slower: f64) -> Option<f64> {
-        let share = self.farthest().and_then(|at| at.share())?;
+        let used = self.depths.iter().filter(|at| at.depth <= USED);
+        let share = used.filter_map(AtDepth::share).min_by(f64::total_cmp)?;
         (share < FAR).then(|| (slower / share / SAFE).ceil())
     }
 }
@@ -363,9 +355,11 @@ mod tests {
             depths,
         };
         assert_eq!(trip(vec![at(1, 97.0, 100.0)]).enough(1.0), None);
-        let t500 = trip(vec![at(1, 12_000.0, 13_000.0), at(32, 100e3, 415e3)]);
+        let t500 = trip(vec![at(1, 12_000.0, 13_000.0), at(8, 25e3, 104e3)]);
         assert_eq!(t500.enough(1.0), Some(5.0));
-        assert_eq!(t500.farthest().map(|at| at.depth), Some(32));
+        // Runs don't read at these depths.
+        let deep = vec![at(4, 39e3, 40e3), at(16, 90e3, 208e3), at(32, 100e3, 415e3)];
+        assert_eq!(trip(deep).enough(1.0), None);
         // It is twice as slow already.
         assert_eq!(trip(vec![at(8, 80e3, 100e3)]).enough(2.0), Some(3.0));
         let ideal = AtDepth {

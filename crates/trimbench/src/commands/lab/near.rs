@@ -34,7 +34,7 @@ pub(crate) fn near(info: &Info) -> Vec<String> {
     ];
     if let Some(times) = trip.enough(info.spec.slower) {
         lines.push(format!(
-            "`lab up --slower {times}` is slow enough for this machine"
+            "`lab up --slower {times}` may come nearer up to depth 8; one short measurement scatters"
         ));
     }
     lines
