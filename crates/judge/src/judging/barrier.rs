@@ -15,6 +15,9 @@ use record::RunRecord;
 const LEAST_DISCARDS: u64 = 20;
 /// A drive that takes surely less than this share of the time from others serves them meanwhile.
 const SERVES: f64 = 0.8;
+/// A drive that wrote in this share of the stalled intervals may have been flushed as often. Then
+/// discards waited for flushes, and reads that went on meanwhile say nothing about discards.
+const WROTE: f64 = 0.1;
 
 /// Adds what the stalls of a closed loop tell.
 pub(super) fn add_to(fit: &mut Fit, record: &RunRecord, discards: &Discards, actor: &Judged) {
@@ -33,8 +36,18 @@ pub(super) fn add_to(fit: &mut Fit, record: &RunRecord, discards: &Discards, act
     }
     // Several drives take turns; what passes between two discards isn't one depth then.
     if discards.devices == 1 && commands >= LEAST_DISCARDS as f64 {
-        fit.barrier = word(fit);
+        let alone = wrote(record, actor) < WROTE;
+        fit.barrier = word(fit).filter(|&barrier| barrier || alone);
     }
+}
+
+/// Returns the share of the stalled intervals in which a leaf device wrote.
+fn wrote(record: &RunRecord, actor: &Judged) -> f64 {
+    let columns = record.intervals.devices.iter().zip(&record.head.devices);
+    let leaves: Vec<_> = columns.filter(|(_, device)| device.leaf).collect();
+    let stalled = || actor.stalled.iter().cloned().flatten();
+    let with = stalled().filter(|&i| leaves.iter().any(|(columns, _)| columns.writes[i] > 0));
+    with.count() as f64 / stalled().count().max(1) as f64
 }
 
 fn word(fit: &Fit) -> Option<bool> {

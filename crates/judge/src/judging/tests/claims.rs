@@ -102,3 +102,22 @@ fn a_barrier_is_said_only_where_it_is_sure() {
         assert_eq!(fit.depth, Some(8));
     }
 }
+
+/// As on btrfs: discards wait for flushes of commits, and reads go on in that time.
+#[test]
+fn a_drive_that_wrote_in_the_stall_is_not_said_to_serve_reads_beside_discards() {
+    let slow = vec![level(6.0..9.0, 0.4 * BASE)];
+    let it = run(0.1, 6.0..9.0, slow);
+    let barrier = |writes: &[usize]| {
+        let mut record = it.record();
+        for &i in writes {
+            record.intervals.devices[0].writes[i] = 3;
+        }
+        let verdict = crate::judge(&record, &crate::JudgeOptions::default());
+        verdict.fit.unwrap().barrier
+    };
+    assert_eq!(barrier(&[]), Some(false));
+    // Before and after it, and once in it: nothing follows.
+    assert_eq!(barrier(&[30, 75, 120]), Some(false));
+    assert_eq!(barrier(&[62, 67, 72, 77, 82, 87]), None);
+}
