@@ -257,13 +257,22 @@ fn trim(discard: &Discard) -> Option<Fact> {
     let mut parts = [
         discard.bytes_per_s.map(rate),
         discard.commands.map(commands),
-        (discard.active_s).map(|s| format!("busy with them for {}", seconds(s))),
+        busy(discard).map(|s| format!("busy with them for at most {}", seconds(s))),
         (discard.await_us).map(|us| format!("mean wait {}", latency_us(us))),
     ];
     if parts.iter().all(Option::is_none) {
         parts[0] = Some("what the devices did isn't known".to_owned());
     }
     joined("TRIM", parts)
+}
+
+/// Returns the longest time for which the devices can have been busy with discards, in seconds. It
+/// is the time of the intervals with discards in service, or the sum of their waits if that is
+/// less.
+fn busy(discard: &Discard) -> Option<f64> {
+    let waits_s = discard.await_us.zip(discard.commands);
+    let waits_s = waits_s.map_or(f64::INFINITY, |(us, n)| us * n as f64 / 1e6);
+    discard.active_s.map(|active_s| active_s.min(waits_s))
 }
 
 fn cost(fit: &Fit) -> Option<Fact> {
@@ -278,7 +287,7 @@ fn cost(fit: &Fit) -> Option<Fact> {
         format!("{ops:.1}{range} operations completed per discard{at}")
     };
     let parts = [
-        service.map(|us| format!("a discard occupies the drive for {us}{at}")),
+        service.map(|us| format!("a discard takes {us}{at}")),
         fit.a_us.zip(fit.b_us_per_mib).map(line),
         fit.ops_per_discard.filter(|ops| ops.is_finite()).map(ops),
     ];
@@ -342,4 +351,27 @@ fn control(control: &Control) -> Fact {
         text += &format!("; {} were discarded all the same", bytes(some));
     }
     fact("control", tone, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_were_busy_no_longer_than_discards_waited() {
+        let text = |commands, await_us| {
+            let discard = Discard {
+                commands: Some(commands),
+                active_s: Some(3.0),
+                await_us,
+                ..Discard::default()
+            };
+            trim(&discard).map(|fact| fact.text).unwrap_or_default()
+        };
+        // Ten of 75 ms, each in an interval of its own.
+        assert!(text(10, Some(75e3)).contains("busy with them for at most 0.75 s"));
+        // Many at a time, and waits that nobody measured.
+        assert!(text(900, Some(75e3)).contains("at most 3.0 s"));
+        assert!(text(10, None).contains("at most 3.0 s"));
+    }
 }

@@ -44,12 +44,12 @@ STALL  Deleting 1.0 TiB stalled reads for 16.9 s (to 4.3 % of 92,100/s).
   stall      16.9 s in one piece; 4.3 % of the rate was left; 16.2 s of work
              lost; longest wait 2.7 ms
   TRIM       65.1 GB/s (60.6 GiB/s); 8,205 discards of 128 MiB, 1.0 TiB in all;
-             busy with them for 16.9 s; mean wait 2.1 ms
+             busy with them for at most 16.9 s; mean wait 2.1 ms
   debt       up to 1.0 TiB freed and not yet discarded; the first discard came
              18.2 s after the first deletion call; paid 34.9 s after the last
              deletion call
-  cost       a discard occupies the drive for 2.1 ms (at 128 MiB); 8.0 (7.8 to
-             8.2) operations completed per discard at depth 8
+  cost       a discard takes 2.1 ms (at 128 MiB); 8.0 (7.8 to 8.2) operations
+             completed per discard at depth 8
   barrier    yes: a discard blocks other I/O for 96 % (95 % to 97 %) of its
              time; about one queue depth (8) completes between two
 ",
@@ -87,7 +87,7 @@ STALL  Deleting 1.0 TiB stalled reads for 16.9 s (to 4.3 % of 92,100/s).
   deletion   1.0 TiB in 1 file; the calls took 0.21 s
   unfinished 1 operation never finished; the oldest had waited 312 ms
   TRIM       65.1 GB/s (60.6 GiB/s); 8,205 discards of 128 MiB, 1.0 TiB in all;
-             busy with them for 16.9 s; mean wait 2.1 ms
+             busy with them for at most 16.9 s; mean wait 2.1 ms
   debt       up to 1.0 TiB freed and not yet discarded; the first discard came
              18.2 s after the first deletion call; paid 34.9 s after the last
              deletion call
@@ -137,12 +137,12 @@ SLOWDOWN  Deleting 512 GiB slowed reads to 88 % of 102,000/s for 1.4 s.
   rate kept  88 % of the baseline's rate in the median interval with discards;
              86.0 ms of work lost
   TRIM       at least 65.1 GB/s (60.6 GiB/s); 8,205 discards of 128 MiB, 1.0 TiB
-             in all; busy with them for 16.9 s; mean wait 2.1 ms
+             in all; busy with them for at most 16.9 s; mean wait 2.1 ms
   debt       up to 1.0 TiB freed and not yet discarded; the first discard came
              18.2 s after the first deletion call; paid 34.9 s after the last
              deletion call
-  cost       a discard occupies the drive for 2.4 ms (at 3.8 GiB); 100 µs +
-             590 ns per MiB; 686.3 operations completed per discard
+  cost       a discard takes 2.4 ms (at 3.8 GiB); 100 µs + 590 ns per MiB; 686.3
+             operations completed per discard
   barrier    no: a discard blocks other I/O for 20 % (15 % to 25 %) of its time
 ",
     );
@@ -183,7 +183,7 @@ STALL  Deleting 75.0 GiB stalled reads for 12.0 s (to 2.0 % of 36,000/s in its
   stall      16.9 s in one piece; 4.3 % of the rate was left; 16.2 s of work
              lost; longest wait 2.7 ms
   TRIM       65.1 GB/s (60.6 GiB/s); 8,205 discards of 128 MiB, 1.0 TiB in all;
-             busy with them for 16.9 s; mean wait 2.1 ms
+             busy with them for at most 16.9 s; mean wait 2.1 ms
   debt       up to 1.0 TiB freed and not yet discarded; the first discard came
              18.2 s after the first deletion call; paid 34.9 s after the last
              deletion call
@@ -314,12 +314,12 @@ INCONCLUSIVE  Reads dipped for 16.9 s, but as much in the control run.
   dips       0.30 s at 62.5 s (to 25 %), 0.30 s at 63.5 s (to 25 %), 0.30 s at
              64.5 s (to 25 %), 2 more; without discards, so not TRIM's doing
   TRIM       65.1 GB/s (60.6 GiB/s); 8,205 discards of 128 MiB, 1.0 TiB in all;
-             busy with them for 16.9 s; mean wait 2.1 ms
+             busy with them for at most 16.9 s; mean wait 2.1 ms
   debt       up to 1.0 TiB freed and not yet discarded; the first discard came
              18.2 s after the first deletion call; paid 34.9 s after the last
              deletion call
-  cost       a discard occupies the drive for 2.1 ms (at 128 MiB); 8.0 (7.8 to
-             8.2) operations completed per discard at depth 8
+  cost       a discard takes 2.1 ms (at 128 MiB); 8.0 (7.8 to 8.2) operations
+             completed per discard at depth 8
   barrier    yes: a discard blocks other I/O for 96 % (95 % to 97 %) of its
              time; about one queue depth (8) completes between two
   control    without discards (nodiscard): no stall; reader dipped for 15.3 s
