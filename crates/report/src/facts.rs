@@ -302,8 +302,9 @@ fn trim(discard: &Discard) -> Option<Fact> {
     joined("TRIM", parts)
 }
 
-/// Returns the longest time for which the devices can have been busy with discards, in seconds:
-/// that of the intervals with discards in service, or the sum of their waits, if that is less.
+/// Returns the longest time for which the devices can have been busy with discards, in seconds. It
+/// is the time of the intervals with discards in service, or the sum of their waits if that is
+/// less.
 fn busy(discard: &Discard) -> Option<f64> {
     let waits_s = discard.await_us.zip(discard.commands);
     let waits_s = waits_s.map_or(f64::INFINITY, |(us, n)| us * n as f64 / 1e6);

@@ -96,7 +96,9 @@ pub(super) fn judge(setting: Setting<'_>, index: usize) -> Judged {
         });
         return judged;
     };
-    if !laid.sparse && !laid.by_age {
+    // Elsewhere than before the deletion, discards may be its own.
+    let before = baseline.from == BaselineFrom::Phase;
+    if before && !laid.sparse && !laid.by_age {
         judged.baseline_lost = baseline.lost_to_discards(&laid.grid, setting.discards);
     }
     let view = View::of(setting, baseline, laid);

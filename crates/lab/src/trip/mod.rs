@@ -44,7 +44,7 @@ const NEAR: f64 = 0.95;
 /// Only a share below this is a reason to slow the drive down.
 const FAR: f64 = 0.9;
 
-/// The greatest depth at which runs read, unless they are told otherwise.
+/// The default depth of a run's reader: no deeper is judged.
 const USED: u32 = 8;
 
 /// The share of the rates measured here that a slower drive may need.

@@ -140,7 +140,7 @@ fn a_dip_beside_small_discards_is_never_without_discards() {
     let small = [2.0..2.3, 11.0..11.4, 16.0..16.3];
     let mut rate = vec![level(0.0..25.0, BASE), level(6.0..9.0, 0.03 * BASE)];
     rate.extend(small.iter().map(|at| level(at.clone(), 0.02 * BASE)));
-    let device = drive(vec![level(6.0..9.0, 20.0)], 400e6, 50.0);
+    let device = drive(vec![level(6.0..9.0, 20.0)], 144e6, 50.0);
     let mut beside = drive(
         small.iter().map(|at| level(at.clone(), 10.0)).collect(),
         8192.0,
@@ -171,7 +171,7 @@ fn a_slow_recovery_beside_small_discards_is_not_without_any() {
         level(6.0..9.0, 0.03 * BASE),
         level(9.0..11.0, 0.4 * BASE),
     ];
-    let device = drive(vec![level(6.0..9.0, 20.0)], 400e6, 50.0);
+    let device = drive(vec![level(6.0..9.0, 20.0)], 144e6, 50.0);
     let mut it = Build::new(0.1, 25.0, reader(rate), device).phases(5.0, 15.0, 8 * GIB);
     let dips = |it: &Build| it.verdict().foreground[0].dips.clone();
     assert_eq!(dips(&it)[0].discards, Some(DipDiscards::Before));
@@ -203,11 +203,15 @@ fn a_baseline_that_loses_time_to_discards_is_warned_of() {
             ..beside
         });
         let warnings = it.verdict().warnings.into_iter();
-        let of_baseline = |text: &String| text.starts_with("The baseline of reader");
+        let of_baseline = |text: &String| text.contains("of its time beside discards");
         warnings.filter(of_baseline).collect::<Vec<String>>()
     };
     let each = || (0..6).map(|i| 0.5 + 0.7 * f64::from(i));
-    let discards = || each().map(|at| level(at - 0.04..at + 0.06, 10.0)).collect();
+    let discards = || {
+        each()
+            .map(|at| level(at - 0.04..at + 0.06, 10.0))
+            .collect::<Vec<Level>>()
+    };
     let seen = warned(discards(), true);
     assert!(seen.len() == 1 && seen[0].contains("lost 7"), "{seen:?}");
     // Discards that slow nothing, and a loss without discards.
