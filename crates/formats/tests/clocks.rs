@@ -54,7 +54,7 @@ fn fios_clock_shows_the_zone_of_iostats_times() {
         text: lines.as_bytes(),
     };
     let options = Options::default();
-    let log = Log::read(text.as_bytes(), &options).unwrap();
+    let log = Log::read(text.as_bytes()).unwrap();
     // 05:02:33 UTC: the first report's begin.
     let began_s = 1_718_773_353.0;
     let mut all = series([input], &About::default()).unwrap();

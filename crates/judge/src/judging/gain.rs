@@ -312,7 +312,7 @@ fn place(record: &RunRecord) -> &str {
 
 /// Why it is unknown, and the next step.
 fn doubt(gain: &Gain, record: &RunRecord) -> String {
-    let longer = "give phases.baseline and phases.recovery more time, and phases.writes-at-most \
+    let longer = "give phases.baseline and phases.recovery more time, and writes-at-most \
                   more bytes";
     match gain.why {
         Some(GainDoubt::CutShort) => "the run did not reach its end".to_owned(),
@@ -322,12 +322,12 @@ fn doubt(gain: &Gain, record: &RunRecord) -> String {
         ),
         Some(GainDoubt::Cache) => format!(
             "the drive has a fast cache of about {} that may have recovered during the trim, and \
-             less than twice that was written after it; give phases.writes-at-most more bytes",
+             less than twice that was written after it; give writes-at-most more bytes",
             bytes(gain.cache_bytes.unwrap_or(0))
         ),
         Some(GainDoubt::Trend) => format!(
             "the rate of writes was changing anyway (by {} until after the trim); raise \
-             phases.settle and phases.writes-at-most, or repeat the run",
+             phases.settle and writes-at-most, or repeat the run",
             signed(gain.trend.unwrap_or(1.0) - 1.0)
         ),
         Some(GainDoubt::TooNoisy) => {
