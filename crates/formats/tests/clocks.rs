@@ -60,8 +60,14 @@ fn fios_clock_shows_the_zone_of_iostats_times() {
     let mut all = series([input], &About::default()).unwrap();
     all[0].started_unix_s = Some(began_s + 12.4);
     let record = formats::together(&log, None, &options, all.clone()).unwrap();
-    let ops = &record.intervals.actors[0].ops;
-    assert_eq!(ops.iter().position(|&ops| ops > 0), Some(12), "{ops:?}");
+    let rows = &record.intervals;
+    let first = rows.actors[0].ops.iter().position(|&ops| ops > 0);
+    assert_eq!(
+        first.map(|row| rows.at_s[row].round()),
+        Some(12.0),
+        "{:?}",
+        rows.at_s
+    );
     assert_eq!(record.head.started_unix_s, began_s);
     let verdict = judge(&record, &JudgeOptions::default());
     assert!(warned(&verdict, "fio's clock shows that it is UTC+5:30"));

@@ -252,7 +252,8 @@ fn ratio(before: &[f64], after: &[f64]) -> Option<Ratio> {
 pub fn cache_bytes(written: &[f64]) -> Option<u64> {
     let n = written.len();
     let level = |range: Range<usize>| median(written[range].iter().copied());
-    let fall = |at: usize| Some(level(at..at + SIDE)? / level(at - SIDE..at)?);
+    // Means find where a step is; medians would call the cells beside it as steep.
+    let fall = |at: usize| Some(mean(&written[at..at + SIDE])? / mean(&written[at - SIDE..at])?);
     let falls = (SIDE..(n + 1).saturating_sub(SIDE)).filter_map(|at| Some((at, fall(at)?)));
     let (at, fall) = falls.min_by(|a, b| a.1.total_cmp(&b.1))?;
     // It stays low; a dip is no step.
