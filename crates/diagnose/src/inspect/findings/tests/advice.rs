@@ -533,3 +533,20 @@ fn a_drive_that_recorded_slow_trims_and_writes_much() {
     assert!(found.what.contains("3.8 times"), "{}", found.what);
     assert!(!ids(&nvme("ext4", "rw,nodiscard")).contains(&"amplified"));
 }
+
+#[test]
+fn every_rule_is_documented_and_has_a_test() {
+    let page = include_str!("../../../../../../docs/inspect.md");
+    let tests = concat!(include_str!("../tests.rs"), include_str!("advice.rs"));
+    // Only a real btrfs has deleted subvolumes: end-to-end tests have that rule.
+    for (id, _) in RULES {
+        assert!(
+            page.contains(&format!("`{id}`")),
+            "{id} is not in docs/inspect.md"
+        );
+        assert!(
+            id == "btrfs-deleted" || tests.contains(&format!("\"{id}\"")),
+            "{id} has no test"
+        );
+    }
+}
