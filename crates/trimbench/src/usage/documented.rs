@@ -118,7 +118,7 @@ fn not_had(code: &str, page: &str) -> Vec<String> {
         let Some(option) = word.trim_start_matches('[').strip_prefix("--") else {
             continue;
         };
-        let end = option.find(|c: char| !c.is_ascii_lowercase() && c != '-');
+        let end = option.find(|c: char| !c.is_ascii_alphanumeric() && c != '-');
         let name = &option[..end.unwrap_or(option.len())];
         if !of.iter().any(|of| has(of, name, is_alone)) && !FOREIGN.contains(&name) {
             bad.push(format!("--{name}"));
