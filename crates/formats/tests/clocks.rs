@@ -67,7 +67,11 @@ fn fios_clock_shows_the_zone_of_iostats_times() {
     let verdict = judge(&record, &JudgeOptions::default());
     assert!(warned(&verdict, "fio's clock shows that it is UTC+5:30"));
     assert!(warned(&verdict, "laid 0.4 s earlier"));
-    assert!(!warned(&verdict, "iostat's clock isn't known"), "{:#?}", verdict.warnings);
+    assert!(
+        !warned(&verdict, "iostat's clock isn't known"),
+        "{:#?}",
+        verdict.warnings
+    );
     // Without fio's clock only the operations tell.
     all[0].started_unix_s = None;
     let record = formats::together(&log, None, &options, all).unwrap();

@@ -3,8 +3,8 @@
 //! A [`Cell`] is a file system, a way to make it and a way to mount it. A [`Plan`] takes cells in
 //! turns through [`Step`]s. [`Stage`] has the device, [`perform()`] carries the plan out, and
 //! [`log`] keeps one line for each finished step, so that a killed suite goes on. [`Results`] are
-//! medians and spreads of its lines. [`sheet()`] makes tables and pictures of them, [`advise()`]
-//! ranks the ways to free space, and [`compare()`] holds two suites side by side.
+//! medians and spreads of its lines. [`sheet()`] makes tables of them, and [`advise()`] ranks the
+//! ways to free space.
 
 mod advice;
 mod cell;

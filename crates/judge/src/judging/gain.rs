@@ -1,7 +1,7 @@
 //! The gain of a trim of all free space: the rate of closed-loop writers after it over that before.
 //!
 //! Writes are joined to cells of a second at most, and the ratio of their means has the interval
-//! that `compare` gives two runs: neighbours resemble each other ([`Spread`]). A drive can't be
+//! that `compare` gives two runs: neighbours resemble each other. A drive can't be
 //! trimmed a second time, so the cells before the trim are the control. A gain must exceed the trend
 //! that they show, or that their scatter could hide.
 

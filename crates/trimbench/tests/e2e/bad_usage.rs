@@ -159,7 +159,10 @@ fn options_that_would_do_nothing_are_refused() {
         refused(&arguments, &[key.unwrap(), "only does something"]);
     }
     let quiet = ["--set", "event-quiet=5s"];
-    refused(&quiet, &["--set deletion.event-quiet", "event (--delete)"]);
+    refused(
+        &quiet,
+        &["--set deletion.event-quiet", "event or trim (--delete)"],
+    );
     for option in [
         &["--size", "32M"][..],
         &["--files", "2"],

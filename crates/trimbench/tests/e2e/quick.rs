@@ -78,9 +78,12 @@ pub fn conforms(verdict: &Value) {
 pub fn command(files: &Files, arguments: &[&str]) -> Command {
     let mut command = trimbench();
     command.arg("run").args(arguments);
-    let deletes = !arguments
-        .windows(2)
-        .any(|pair| pair == ["--delete", "none"]);
+    let deletes = !arguments.windows(2).any(|pair| {
+        matches!(
+            pair,
+            ["--delete", "none" | "trim"] | ["--scenario", "never-trimmed"]
+        )
+    });
     for (name, value) in BASE {
         let key = value.split_once('=').map_or(name, |(key, _)| key);
         let given = arguments

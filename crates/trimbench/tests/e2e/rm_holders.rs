@@ -315,13 +315,12 @@ fn a_user_who_is_not_root_frees_large_files_whole() {
 /// Whether a file of another user is open the kernel shows to that user and to root.
 #[test]
 fn discards_of_a_file_that_another_user_may_have_open_are_not_waited_for() {
-    let Some(fs) = ext4("discard", 512) else {
+    let Some((_turn, fs)) = ext4_alone() else {
         return;
     };
     if lacks(&[Need::Tool("setpriv")]) {
         return;
     }
-    let _alone = alone();
     let here = fs.path();
     must("chown", &["65534", &here.to_string_lossy()]);
     let mut took = Vec::new();

@@ -31,16 +31,9 @@ fn a_run_writes_a_record_that_report_shows_and_its_figures() {
     let _turn = beside();
     let dir = TempDir::new().unwrap();
     let (record, figures) = (dir.path().join("r.jsonl"), dir.path().join("f.json"));
-    let own = dir.path().join("own.toml");
-    fs::write(
-        &own,
-        "[[policy]]\nname = \"mine\"\nkind = \"ext4-online\"\npiece = \"1M\"\n",
-    )
-    .unwrap();
     let mut arguments = vec!["run", "--profile", "870-evo", "--workload", "drop-file"];
     arguments.extend(SMALL);
-    let policy = format!("{}:mine", own.display());
-    arguments.extend(["--policy", &policy]);
+    arguments.extend(["--policy", "ext4-online", "--set", "piece=1M"]);
     arguments.extend([
         "--output",
         record.to_str().unwrap(),

@@ -23,7 +23,7 @@ pub(crate) fn run(args: &BlkdiscardArgs) -> Result<Exit, Error> {
     let is_other = |found: std::fs::Metadata| !found.file_type().is_block_device();
     if args.device.metadata().is_ok_and(is_other) {
         return Err(usage(format!(
-            "{}: is no block device; give a drive, a partition or a logical volume",
+            "{}: not a block device; give a drive, a partition or a logical volume",
             shown(&args.device)
         )));
     }
@@ -125,7 +125,7 @@ mod tests {
                 panic!("another command");
             };
             let text = run(&args).unwrap_err().to_string();
-            assert!(text.contains("is no block device"), "{text}");
+            assert!(text.contains("not a block device"), "{text}");
             assert!(!text.contains("--destroy-data"), "{text}");
         }
     }
