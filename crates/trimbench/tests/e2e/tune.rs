@@ -351,7 +351,8 @@ fn a_better_limit_is_set_and_its_rule_printed() {
     assert_eq!(number(&limit(&device)), 128 << 20);
     let rule = "ATTR{queue/discard_max_bytes}=\"134217728\"\n";
     assert!(text.contains(rule), "{text}");
-    assert!(!text.contains("fstab") && !text.contains("timer"), "{text}");
+    let set = text.split("\nSet:\n").nth(1).unwrap();
+    assert!(!set.contains("fstab") && !set.contains("timer"), "{text}");
 }
 
 #[test]

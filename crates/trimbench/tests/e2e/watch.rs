@@ -158,7 +158,7 @@ fn who_waits_in_a_short_stall_is_named_among_many_threads() {
     };
     let files = "dd if=/dev/zero of=read bs=1M count=16 oflag=direct status=none; fallocate -l 640M big; sync -f .";
     assert!(shell(files).status().unwrap().success());
-    let sleepers = "trap 'kill $(jobs -p)' TERM; for i in $(seq 500); do sleep 60 & done; wait";
+    let sleepers = "trap 'pkill -P $$' TERM; for i in $(seq 500); do sleep 60 & done; wait";
     let mut sleepers = shell(sleepers).spawn().unwrap();
     // Longer than the watch.
     let mut reader = shell("exec dd if=read of=/dev/null bs=4k iflag=direct status=none")

@@ -61,7 +61,8 @@ fn a_recorder_answers_what_waited_before_anybody_asked() {
     shell(
         "rm -f f*[02468]; sync -f .; dd if=/dev/zero of=w bs=4k count=60 oflag=dsync status=none",
     );
-    let outputs = ["json", "folded", "html", "svg"].map(|kind| (kind, folder.path().join(kind)));
+    let outputs =
+        ["json", "folded", "html", "svg"].map(|kind| folder.path().join(format!("why.{kind}")));
     let mut command = trimbench();
     command
         .args(["why", "--since", "0s", "--set"])
@@ -79,11 +80,12 @@ fn a_recorder_answers_what_waited_before_anybody_asked() {
     command
         .args(["why", "--since", &oldest, "--for", "10m", "--set"])
         .arg(format!("directory={}", directory.display()));
-    for (kind, path) in &outputs {
-        command.arg(format!("--{kind}")).arg(path);
+    command.arg("--json").arg(&outputs[0]);
+    for path in &outputs[1..] {
+        command.arg("--output").arg(path);
     }
     let done = run(command);
-    let read = |index: usize| std::fs::read_to_string(&outputs[index].1).unwrap();
+    let read = |index: usize| std::fs::read_to_string(&outputs[index]).unwrap();
     eprintln!("{}", done.succeeds().stdout);
     let found = conforms(&read(0));
     let dd = |found: &Value| -> Value {
