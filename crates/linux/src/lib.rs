@@ -44,6 +44,7 @@ pub mod sysroot;
 pub mod async_discard;
 pub mod block;
 pub mod btrfs;
+mod btrfs_tree;
 pub mod cgroup;
 pub mod clock;
 pub mod counters;

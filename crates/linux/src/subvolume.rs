@@ -10,9 +10,9 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 
-/// `BTRFS_IOC_TREE_SEARCH`, `BTRFS_IOC_GET_SUBVOL_INFO` (Linux 4.18), and
-/// `BTRFS_IOC_SNAP_DESTROY_V2` (Linux 5.7).
-const TREE_SEARCH: libc::Ioctl = 0xd000_9411_u32 as libc::Ioctl;
+use crate::btrfs_tree::{self, Item, Key};
+
+/// `BTRFS_IOC_GET_SUBVOL_INFO` (Linux 4.18), and `BTRFS_IOC_SNAP_DESTROY_V2` (Linux 5.7).
 const GET_SUBVOL_INFO: libc::Ioctl = 0x81f8_943c_u32 as libc::Ioctl;
 const SNAP_DESTROY_V2: libc::Ioctl = 0x5000_943f_u32 as libc::Ioctl;
 
@@ -81,32 +81,42 @@ impl Subvolume {
     /// # Errors
     /// If the trees of the file system of `on` can't be read.
     pub fn kept(&self, on: impl AsFd) -> io::Result<Option<Kept>> {
-        let items = search(&on, ROOT_TREE, self.id, ROOT_REF, 0)?;
-        if let Some(child) = items.first() {
+        let mut kept = None;
+        search(&on, ROOT_TREE, (self.id, ROOT_REF, 0), |child| {
             // struct btrfs_root_ref: dirid, sequence, length of the name; the name.
-            let name = child.data.get(18..).unwrap_or_default();
-            let name = String::from_utf8_lossy(name).into_owned();
-            return Ok(Some(Kept::Contains(name)));
-        }
-        let items = search(&on, ROOT_TREE, ROOT_DIRECTORY, DIR_ITEM, 0)?;
-        // struct btrfs_dir_item begins with the key of what it names, and that with its number.
-        let default = items
-            .iter()
-            .any(|item| item.data.ends_with(b"default") && item.number(0) == Some(self.id));
-        Ok(default.then_some(Kept::Default))
+            let name = child.bytes.get(18..).unwrap_or_default();
+            let name = || Kept::Contains(String::from_utf8_lossy(name).into_owned());
+            kept.get_or_insert_with(name);
+        })?;
+        search(&on, ROOT_TREE, (ROOT_DIRECTORY, DIR_ITEM, 0), |item| {
+            // struct btrfs_dir_item begins with the key of what it names, and that with its number.
+            if item.bytes.ends_with(b"default") && item.long(0) == Some(self.id) {
+                kept.get_or_insert(Kept::Default);
+            }
+        })?;
+        Ok(kept)
     }
 
     /// Returns the bytes that only this subvolume has. `None` where no quotas count them, or where
     /// they are still being counted.
     pub fn exclusive(&self, on: impl AsFd) -> Option<u64> {
-        let status = search(&on, QUOTA_TREE, 0, QGROUP_STATUS, 0).ok()?;
-        if status.first()?.number(16)? & INCONSISTENT != 0 {
+        let mut flags = None;
+        search(&on, QUOTA_TREE, (0, QGROUP_STATUS, 0), |status| {
+            flags = flags.or(status.long(16));
+        })
+        .ok()?;
+        if flags? & INCONSISTENT != 0 {
             return None;
         }
-        let all = search(&on, QUOTA_TREE, 0, QGROUP_INFO, self.id).ok()?;
-        // struct btrfs_qgroup_info_item: generation, referenced, compressed, exclusive.
-        let own = all.iter().find(|item| item.offset == self.id)?;
-        own.number(24)
+        let mut exclusive = None;
+        search(&on, QUOTA_TREE, (0, QGROUP_INFO, self.id), |item| {
+            // struct btrfs_qgroup_info_item: generation, referenced, compressed, exclusive.
+            if item.key.offset == self.id {
+                exclusive = item.long(24);
+            }
+        })
+        .ok()?;
+        exclusive
     }
 
     /// Removes its name. The kernel frees afterwards what only this subvolume has, when no process
@@ -127,8 +137,11 @@ impl Subvolume {
 /// # Errors
 /// `EPERM` without the right to look (`CAP_SYS_ADMIN`), `ENOTTY` where it isn't btrfs.
 pub fn pending(on: impl AsFd) -> io::Result<Vec<u64>> {
-    let items = search(on, ROOT_TREE, ORPHANS, ORPHAN_ITEM, FIRST)?;
-    Ok(items.iter().map(|item| item.offset).collect())
+    let mut all = Vec::new();
+    search(on, ROOT_TREE, (ORPHANS, ORPHAN_ITEM, FIRST), |item| {
+        all.push(item.key.offset);
+    })?;
+    Ok(all)
 }
 
 fn info(root: &OwnedFd) -> Option<Subvolume> {
@@ -146,89 +159,19 @@ fn info(root: &OwnedFd) -> Option<Subvolume> {
     })
 }
 
-/// An item of a tree.
-struct Item {
-    offset: u64,
-    data: Vec<u8>,
-}
-
-impl Item {
-    /// Returns the number at this place of its data, which are little-endian.
-    fn number(&self, at: usize) -> Option<u64> {
-        let bytes = self.data.get(at..at + 8)?;
-        Some(u64::from_le_bytes(bytes.try_into().ok()?))
-    }
-}
-
-/// Returns the items of one object and kind from an offset on, in the order of their offsets.
+/// Visits the items of one object and kind from an offset on, in the order of their offsets.
 fn search(
     on: impl AsFd,
     tree: u64,
-    object: u64,
-    kind: u32,
-    mut from: u64,
-) -> io::Result<Vec<Item>> {
-    let mut found = Vec::new();
-    loop {
-        // struct btrfs_ioctl_search_args: 104 bytes of a key, then room for items.
-        let mut arguments = [0_u64; 512];
-        let (kinds, most) = (halves([kind; 2]), halves([4096, 0]));
-        let key = [
-            tree,
-            object,
-            object,
-            from,
-            u64::MAX,
-            0,
-            u64::MAX,
-            kinds,
-            most,
-        ];
-        arguments[..key.len()].copy_from_slice(&key);
-        call(on.as_fd(), TREE_SEARCH, &mut arguments)?;
-        let count = half(arguments[8], 0);
-        let bytes: Vec<u8> = arguments[13..]
-            .iter()
-            .flat_map(|w| w.to_ne_bytes())
-            .collect();
-        let mut rest = &bytes[..];
-        for _ in 0..count {
-            // struct btrfs_ioctl_search_header: transid, objectid, offset, type, length.
-            let Some((header, behind)) = rest.split_at_checked(32) else {
-                break;
-            };
-            let word = |i: usize| {
-                header[i * 8..][..8]
-                    .try_into()
-                    .map_or(0, u64::from_ne_bytes)
-            };
-            let length = half(word(3), 1) as usize;
-            let Some((data, behind)) = behind.split_at_checked(length) else {
-                break;
-            };
-            rest = behind;
-            found.push(Item {
-                offset: word(2),
-                data: data.to_vec(),
-            });
-        }
-        match found.last().and_then(|item| item.offset.checked_add(1)) {
-            Some(next) if count > 0 => from = next,
-            _ => return Ok(found),
-        }
-    }
-}
-
-/// Returns one of the two numbers that share a word in memory.
-fn half(word: u64, which: usize) -> u32 {
-    let [a, b, c, d, e, f, g, h] = word.to_ne_bytes();
-    u32::from_ne_bytes([[a, b, c, d], [e, f, g, h]][which])
-}
-
-/// Returns the word that these two numbers share in memory.
-fn halves([first, second]: [u32; 2]) -> u64 {
-    let ([a, b, c, d], [e, f, g, h]) = (first.to_ne_bytes(), second.to_ne_bytes());
-    u64::from_ne_bytes([a, b, c, d, e, f, g, h])
+    (object, kind, from): (u64, u32, u64),
+    visit: impl FnMut(Item<'_>),
+) -> io::Result<()> {
+    let key = |offset| Key {
+        object,
+        kind,
+        offset,
+    };
+    btrfs_tree::search(on, tree, key(from), key(u64::MAX), visit)
 }
 
 /// Makes a request whose argument is as long as this array.

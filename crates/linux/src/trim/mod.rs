@@ -2,7 +2,6 @@
 //! file system may be cut into windows for it.
 
 mod free;
-mod search;
 mod unused;
 
 use std::fs::File;

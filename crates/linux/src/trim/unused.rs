@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 
-use super::search::{Item, Key, search};
+use crate::btrfs_tree::{Item, Key, search};
 
 /// `BTRFS_DEV_TREE_OBJECTID`, `BTRFS_FREE_SPACE_TREE_OBJECTID`.
 const DEVICE_TREE: u64 = 4;
@@ -57,7 +57,7 @@ fn within(
     block_bytes: u64,
 ) -> io::Result<Vec<(Range<u64>, u16)>> {
     let mut free = Vec::new();
-    search(directory, FREE_SPACE_TREE, FIRST, |item| {
+    search(directory, FREE_SPACE_TREE, FIRST, Key::LAST, |item| {
         extents(&item, block_bytes, &mut free);
     })?;
     free.sort_by_key(|range: &Range<u64>| range.start);
@@ -98,7 +98,7 @@ fn extents(item: &Item<'_>, block_bytes: u64, free: &mut Vec<Range<u64>>) {
 
 fn outside(directory: &File, device: Device) -> io::Result<Vec<Range<u64>>> {
     let mut used = Vec::new();
-    search(directory, DEVICE_TREE, FIRST, |item| {
+    search(directory, DEVICE_TREE, FIRST, Key::LAST, |item| {
         // `struct btrfs_dev_extent`: its length is the last field.
         if item.key.kind == DEVICE_EXTENT
             && item.key.object == device.id
@@ -182,10 +182,12 @@ pub(super) fn layout(directory: &File) -> io::Result<(Vec<Device>, Vec<Chunk>)> 
         kind: 0,
         offset: 0,
     };
-    search(directory, CHUNK_TREE, from, |item| match item.key.kind {
-        DEVICE_ITEM => devices.extend(device(&item)),
-        CHUNK_ITEM => chunks.extend(chunk(&item)),
-        _ => {}
+    search(directory, CHUNK_TREE, from, Key::LAST, |item| {
+        match item.key.kind {
+            DEVICE_ITEM => devices.extend(device(&item)),
+            CHUNK_ITEM => chunks.extend(chunk(&item)),
+            _ => {}
+        }
     })?;
     Ok((devices, chunks))
 }

@@ -1,8 +1,7 @@
 //! Reading the items of a btrfs tree: `BTRFS_IOC_TREE_SEARCH`.
 
-use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 
 /// `BTRFS_IOC_TREE_SEARCH`, `_IOWR(0x94, 17, struct btrfs_ioctl_search_args)` of
 /// `include/uapi/linux/btrfs.h`.
@@ -22,10 +21,10 @@ struct Arguments([u8; ARGUMENTS]);
 
 /// The key of an item. Items are in the order of their keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Key {
-    pub(super) object: u64,
-    pub(super) kind: u32,
-    pub(super) offset: u64,
+pub(crate) struct Key {
+    pub(crate) object: u64,
+    pub(crate) kind: u32,
+    pub(crate) offset: u64,
 }
 
 impl Key {
@@ -54,47 +53,59 @@ impl Key {
 
 /// An item, as it is on the disk: little-endian.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Item<'a> {
-    pub(super) key: Key,
-    pub(super) bytes: &'a [u8],
+pub(crate) struct Item<'a> {
+    pub(crate) key: Key,
+    pub(crate) bytes: &'a [u8],
 }
 
 impl Item<'_> {
     /// The number of eight bytes at a place; `None` behind the end.
-    pub(super) fn long(&self, at: usize) -> Option<u64> {
+    pub(crate) fn long(&self, at: usize) -> Option<u64> {
         let bytes = self.bytes.get(at..at.checked_add(8)?)?;
         Some(u64::from_le_bytes(bytes.try_into().ok()?))
     }
 
     /// The number of four bytes at a place.
-    pub(super) fn int(&self, at: usize) -> Option<u32> {
+    pub(crate) fn int(&self, at: usize) -> Option<u32> {
         let bytes = self.bytes.get(at..at.checked_add(4)?)?;
         Some(u32::from_le_bytes(bytes.try_into().ok()?))
     }
 
     /// The number of two bytes at a place.
-    pub(super) fn short(&self, at: usize) -> Option<u16> {
+    pub(crate) fn short(&self, at: usize) -> Option<u16> {
         let bytes = self.bytes.get(at..at.checked_add(2)?)?;
         Some(u16::from_le_bytes(bytes.try_into().ok()?))
     }
 }
 
-/// Visits all items of a tree from a key on, in their order.
+impl Key {
+    /// The last of all.
+    pub(crate) const LAST: Key = Key {
+        object: u64::MAX,
+        kind: u32::MAX,
+        offset: u64::MAX,
+    };
+}
+
+/// Visits the items of a tree from a key on, in their order, none of whose numbers exceeds that of
+/// `most`.
 ///
 /// # Errors
 /// The kernel's error: it needs root, and btrfs; `ENOENT` where there is no such tree.
-pub(super) fn search(
-    directory: &File,
+pub(crate) fn search(
+    on: impl AsFd,
     tree: u64,
     from: Key,
+    most: Key,
     mut visit: impl FnMut(Item<'_>),
 ) -> io::Result<()> {
     let mut from = Some(from);
     while let Some(first) = from {
-        let mut arguments = Arguments(question(tree, first));
+        let mut arguments = Arguments(question(tree, first, most));
         // SAFETY: the ioctl reads and writes one structure of this size, and
         // keeps no pointer to it.
-        let result = unsafe { libc::ioctl(directory.as_raw_fd(), TREE_SEARCH, &raw mut arguments) };
+        let result =
+            unsafe { libc::ioctl(on.as_fd().as_raw_fd(), TREE_SEARCH, &raw mut arguments) };
         if result < 0 {
             return Err(io::Error::last_os_error());
         }
@@ -103,16 +114,16 @@ pub(super) fn search(
     Ok(())
 }
 
-/// A search for all items of a tree from a key on.
-fn question(tree: u64, from: Key) -> [u8; ARGUMENTS] {
+/// A search for items of a tree.
+fn question(tree: u64, from: Key, most: Key) -> [u8; ARGUMENTS] {
     let mut bytes = [0; ARGUMENTS];
     // The tree; the least and greatest object, offset and transaction.
     let long = [
         tree,
         from.object,
-        u64::MAX,
+        most.object,
         from.offset,
-        u64::MAX,
+        most.offset,
         0,
         u64::MAX,
     ];
@@ -120,7 +131,7 @@ fn question(tree: u64, from: Key) -> [u8; ARGUMENTS] {
         bytes[i * 8..i * 8 + 8].copy_from_slice(&value.to_ne_bytes());
     }
     // The least and greatest kind, and how many items.
-    for (i, value) in [from.kind, u32::MAX, u32::MAX].iter().enumerate() {
+    for (i, value) in [from.kind, most.kind, u32::MAX].iter().enumerate() {
         let at = 56 + i * 4;
         bytes[at..at + 4].copy_from_slice(&value.to_ne_bytes());
     }
