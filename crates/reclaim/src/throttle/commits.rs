@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -9,8 +10,9 @@ use ssd::Time;
 use storage::Commit;
 
 use super::Throttle;
-use crate::Result;
+use super::canary::nameless;
 use crate::event::Listener;
+use crate::{Result, directory};
 
 /// If no discards of unlinked files have come for this long, another commit is forced; then after
 /// twice as long, and so on.
@@ -172,8 +174,12 @@ impl Throttle {
     /// with the next such commit and not half a minute later.
     pub(crate) fn sync(&mut self, listener: &mut Listener<'_>) -> Result<()> {
         self.commits.made += 1;
-        let clone = self.on.try_clone();
-        let on = clone.map_err(|source| self.failed("sync the file system of", source))?;
+        // It may be open as a path alone, and a directory that may be written to but not read
+        // takes a file.
+        let on = directory::reopen(&self.on)
+            .map_err(io::Error::from)
+            .or_else(|_| nameless(self.on.as_fd()).map(OwnedFd::from));
+        let on = on.map_err(|source| self.failed("sync the file system of", source))?;
         self.call(listener, move || match linux::btrfs::sync_and_clean(&on) {
             Ok(()) => Ok(()),
             // It is no btrfs, as a rule; any other error shows here, too.

@@ -1,12 +1,12 @@
 //! `trimbench rm` on each file system: what is shared, what comes late, what is no directory.
 
-use std::fs::{self, File};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, chown};
 use std::path::Path;
 
 use crate::common::loop_fs::{Fs, must};
 use crate::common::run::Done;
-use crate::rm_place::{Ground, MIB, ground, removed, seen, written};
+use crate::rm_place::{Ground, MIB, ground, removed, removed_as, seen, written};
 
 const QUICK: [&str; 2] = ["--slowdown", "50%"];
 
@@ -80,6 +80,31 @@ fn xfs_owes_only_what_was_on_the_disk() {
 fn btrfs_owes_only_what_was_on_the_disk() {
     if let Some(fs) = ground(Fs::Btrfs, "discard=sync", 2048) {
         goes(&fs, "btrfs");
+    }
+}
+
+#[test]
+fn a_limit_of_latency_alone_holds_up_no_commit_and_needs_no_right_to_read() {
+    for (kind, options) in [
+        (Fs::Ext4, "discard"),
+        (Fs::Xfs, "discard"),
+        (Fs::Btrfs, "discard=sync"),
+    ] {
+        let Some(fs) = ground(kind, options, 2048) else {
+            return;
+        };
+        // Files may be made and deleted here, and their names not be listed.
+        let here = fs.path().join("hidden");
+        fs::create_dir(&here).unwrap();
+        for name in ["root's", "user's"] {
+            written(&here.join(name), 48);
+        }
+        chown(&here, Some(65534), Some(65534)).unwrap();
+        fs::set_permissions(&here, Permissions::from_mode(0o300)).unwrap();
+        let limit = ["--max-latency", "1s"];
+        removed(&here, &[&limit[..], &["root's"]].concat()).succeeds();
+        removed_as(65534, &here, &[&limit[..], &["-f", "user's"]].concat()).succeeds();
+        assert!(seen(&here).is_empty(), "{kind:?}");
     }
 }
 
