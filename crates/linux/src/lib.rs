@@ -23,7 +23,6 @@
 //! | [`limit`] | how large a discard may be, for a while, and back again whatever happens |
 //! | [`loop_device`] | a file as a block device |
 //! | [`btrfs`] | commit, and clean up at once |
-//! | [`async_discard`] | how many discards may btrfs's own trimmer send, for a while? |
 //! | [`block`] | discard or zero a part of a block device |
 //! | [`md`] | an array without a superblock, stopped whatever happens |
 //! | [`dm`] | which targets make up a device of the device mapper? |
@@ -35,13 +34,11 @@
 //! | [`clock`] | how long has the machine slept? |
 //! | [`presence`] | did this thread run when it wanted to? |
 //! | [`pressure`] | how long do tasks wait for I/O? |
-//! | [`vm`] | what does the whole machine read and write? |
 //! | [`tasks`] | what does each thread do, and where in the kernel does it wait? |
 //! | [`tracefs`] | which discards does the kernel send, and who asks for them? |
 
 pub mod sysroot;
 
-pub mod async_discard;
 pub mod block;
 pub mod btrfs;
 mod btrfs_tree;
@@ -74,7 +71,6 @@ pub mod subvolume;
 pub mod tasks;
 pub mod tracefs;
 pub mod trim;
-pub mod vm;
 pub mod watcher;
 
 pub use sysroot::SysRoot;

@@ -2,7 +2,7 @@
 //!
 //! It lies below `/var/lib/trimbench/guard`, or in the directory that systemd names
 //! (`StateDirectory=`). Its name is the number of the file system's device, which is the same
-//! through every mount point. The subvolumes of a btrfs have numbers of their own, so there it is the UUID.
+//! through every mount point.
 //! The guard keeps the directory locked (`flock`) as long as it runs.
 //!
 //! Each directory on the way is opened by itself, and no symbolic link is followed. Each must belong
@@ -138,7 +138,7 @@ fn open(path: &Path, make: bool) -> io::Result<OwnedFd> {
     for component in path.components() {
         if let Component::Normal(name) = component {
             here = below(here.as_fd(), name, make).map_err(|error| {
-                let why = crate::words::of_io(&error);
+                let why = crate::error::words(&error);
                 io::Error::new(
                     error.kind(),
                     format!("{}: {why}", record::units::names::quoted(path)),
