@@ -23,6 +23,7 @@
 //! | [`limit`] | how large a discard may be, for a while, and back again whatever happens |
 //! | [`loop_device`] | a file as a block device |
 //! | [`btrfs`] | commit, and clean up at once |
+//! | [`async_discard`] | how many discards may btrfs's own trimmer send, for a while? |
 //! | [`block`] | discard or zero a part of a block device |
 //! | [`md`] | an array without a superblock, stopped whatever happens |
 //! | [`dm`] | which targets make up a device of the device mapper? |
@@ -37,6 +38,7 @@
 //! | [`tasks`] | what does each thread do, and where in the kernel does it wait? |
 //! | [`tracefs`] | which discards does the kernel send, and who asks for them? |
 
+pub mod async_discard;
 pub mod sysroot;
 
 pub mod block;

@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use pace::Goal;
 use record::units::names::quoted;
 
-use super::orders::{self, Order};
+use super::orders::{self, Orders};
 use super::state::State;
 use super::status::{self, Goals, Status, TrimReport};
 use super::{GuardError, GuardOptions};
@@ -19,8 +20,7 @@ use crate::event::{Event, Listener, Progress, Reply, report};
 pub(super) struct Common {
     path: PathBuf,
     state: State,
-    /// The orders that are carried out now.
-    pub(super) orders: Vec<Order>,
+    pub(super) orders: Orders,
     pub(super) goals: Goals,
     pub(super) began: Instant,
     /// Notes that were printed already.
@@ -47,7 +47,7 @@ impl Common {
         Ok(Common {
             path: path.to_owned(),
             state,
-            orders: Vec::new(),
+            orders: Orders::default(),
             goals: Goals::default(),
             began: Instant::now(),
             noted: RefCell::default(),
@@ -67,26 +67,28 @@ impl Common {
 
     /// Returns whether neither `listener` nor an order ends it.
     pub(super) fn goes_on(&self, listener: &mut Listener<'_>) -> bool {
-        report(listener, Progress::default()).is_ok() && !self.has(Order::Stop)
+        report(listener, Progress::default()).is_ok() && !self.orders.stop
     }
 
-    /// Returns whether it carries out this order now.
-    pub(super) fn has(&self, order: Order) -> bool {
-        self.orders.contains(&order)
-    }
-
-    /// Takes the orders that are given.
-    pub(super) fn take_orders(&mut self, listener: &mut Listener<'_>) {
-        for order in orders::new(self.state(), &self.orders) {
-            self.orders.push(order);
-            listener(Event::Note(&self.sentence(order.in_words())));
+    /// Takes an order, if there is one.
+    pub(super) fn take_orders(&mut self, goal: &mut Goal, listener: &mut Listener<'_>) {
+        let Some(request) = orders::take(self.state()) else {
+            return;
+        };
+        if let Some(slowdown) = request.slowdown {
+            goal.slowdown = slowdown;
         }
+        if let Some(ms) = request.max_latency_ms {
+            goal.max_latency = Some(std::time::Duration::from_secs_f64(ms / 1e3));
+        }
+        self.orders.add(&request);
+        listener(Event::Note(&self.sentence(&request.in_words())));
     }
 
     /// Ends an order to drain, because nothing waits any more.
     pub(super) fn drained(&mut self) {
-        self.orders.retain(|&order| order != Order::Drain);
-        orders::done(self.state(), Order::Drain);
+        self.orders.drain = false;
+        orders::drained(self.state());
     }
 
     /// Writes how it stands, for `status`. Returns why the guard must end, if it must.

@@ -2,7 +2,7 @@
 //!
 //! The file system runs without `discard`, so that freeing space costs nothing then. The guard
 //! looks at the free extents, and trims those that were freed since, oldest and longest first, as
-//! the throttle allows. On btrfs the kernel itself does so, and there is no guard.
+//! the throttle allows. On btrfs the kernel itself does so, and the guard sets its rate.
 //!
 //! | part | responsibility |
 //! |---|---|
@@ -10,14 +10,16 @@
 //! | `start` | which file systems can be guarded, and what makes others fit |
 //! | `state` | a locked directory of root's for each file system |
 //! | `orders`, `status` | the orders that a running guard takes, and what it reports |
-//! | `common` | state, orders, messages, how late trims come |
-//! | `trims` | the loop of looks and trims |
+//! | `common` | what both ways have: state, orders, messages, how late trims come |
+//! | `trims` | the way of ext4 and XFS: the loop of looks and trims |
 //! | `look` | the kernel's list of free extents, and the sign that it was incomplete |
 //! | `pick` | the windows of trims: pure. Their order and their time are `pace`'s ([`pace::trims`]) |
 //! | `note` | the debt on the disk |
 //! | `series` | why debt waits, and one throttled series of trims |
 //! | [`Hours`] | the hours of a day in which they run |
+//! | `btrfs` | the way of btrfs: the rate of the kernel's own trims |
 
+mod btrfs;
 mod common;
 mod look;
 mod note;
@@ -39,16 +41,16 @@ use pace::Goal;
 use record::units::names::quoted;
 use storage::remount::RemountError;
 
-pub use orders::{Order, order};
+pub use orders::{Order, Request, order};
 pub use pace::trims::{FRESH_FOR, LITTLE, LITTLE_FOR};
 pub use status::{Goals, Status, TrimReport, Waits, status};
 
 use crate::ReclaimError;
 use crate::event::{Listener, note_all};
 use crate::throttle::Pacing;
-pub use trims::Guard;
-
-use start::Candidate;
+use btrfs::BtrfsGuard;
+use start::{Candidate, Way};
+use trims::TrimGuard;
 
 /// The pause between two rounds, in which orders are taken.
 const TICK: Duration = Duration::from_millis(250);
@@ -86,6 +88,20 @@ pub struct Left {
     pub not_restored: Option<RemountError>,
 }
 
+/// A running guard of one file system.
+#[derive(Debug)]
+pub struct Guard(Kind);
+
+#[derive(Debug)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "there are as many as guarded file systems"
+)]
+enum Kind {
+    Trims(TrimGuard),
+    Limit(BtrfsGuard),
+}
+
 impl Guard {
     /// Takes charge of a mounted file system.
     ///
@@ -97,9 +113,24 @@ impl Guard {
         options: GuardOptions,
         listener: &mut Listener<'_>,
     ) -> Result<Guard, GuardError> {
-        let found = Candidate::examine(path, &options)?;
+        let (found, way) = Candidate::examine(path, &options)?;
         note_all(listener, &found.fault);
-        Guard::take(found, options, listener)
+        match way {
+            Way::Limit => BtrfsGuard::start(found, options, listener).map(Kind::Limit),
+            Way::Trims { looker, remount } => {
+                let way = (looker, remount);
+                TrimGuard::start(found, way, options, listener).map(Kind::Trims)
+            }
+        }
+        .map(Guard)
+    }
+
+    /// Guards until `listener` or an order ends it. Returns what is left.
+    pub fn run(self, listener: &mut Listener<'_>) -> Left {
+        match self.0 {
+            Kind::Trims(guard) => guard.run(listener),
+            Kind::Limit(guard) => guard.run(listener),
+        }
     }
 }
 
@@ -108,21 +139,25 @@ impl Guard {
 /// # Errors
 /// As [`Guard::start`].
 pub fn intend(path: &Path, options: &GuardOptions) -> Result<String, GuardError> {
-    let found = Candidate::examine(path, options)?;
-    let look = found
-        .looker
-        .look()
-        .map_err(ReclaimError::io("list the free extents of", path))?;
-    let remounts = if found.remount {
-        "remount it with nodiscard, "
-    } else {
-        ""
+    let (found, way) = Candidate::examine(path, options)?;
+    let mut intention = match way {
+        Way::Limit => "would set the rate of the kernel's own trims (discard=async)".to_owned(),
+        Way::Trims { looker, remount } => {
+            let look = looker
+                .look()
+                .map_err(ReclaimError::io("list the free extents of", path))?;
+            let remounts = if remount {
+                "remount it with nodiscard, "
+            } else {
+                ""
+            };
+            let free = record::units::bytes(look.free.covered());
+            format!(
+                "would {remounts}trim the {free} that are free, as far as they aren't trimmed, and then \
+                 what is freed"
+            )
+        }
     };
-    let free = record::units::bytes(look.free.covered());
-    let mut intention = format!(
-        "would {remounts}trim the {free} that are free, as far as they aren't trimmed, and then \
-         what is freed"
-    );
     if let Some(fault) = found.fault {
         intention += &format!("; {fault}");
     }
@@ -224,12 +259,20 @@ pub enum GuardError {
         quoted(path)
     )]
     NotGuarded { path: PathBuf },
+    #[error(
+        "the guard of {} did not take the order within {} s; look with: trimbench guard status {}",
+        quoted(path), after.as_secs(), quoted(path)
+    )]
+    NoAnswer {
+        path: PathBuf,
+        after: std::time::Duration,
+    },
 }
 
 impl GuardError {
     /// Whether what was asked for can't be done there at all.
     pub fn is_usage(&self) -> bool {
-        !matches!(self, GuardError::Reclaim(_))
+        !matches!(self, GuardError::Reclaim(_) | GuardError::NoAnswer { .. })
     }
 }
 

@@ -8,10 +8,10 @@ use pace::Policy;
 use pace::trims::{FRESH_FOR, Moment, Ripe, Rule, UNKNOWN, in_order, runs};
 use ssd::extents::Extents;
 
-use super::orders::{self, Order};
+use super::orders;
 use super::pick::window;
 use super::status::Waits;
-use super::trims::{Guard, now};
+use super::trims::{TrimGuard, now};
 use crate::ReclaimError;
 use crate::event::{Event, Listener, Reply};
 use crate::throttle::{Pacing, Summary};
@@ -20,7 +20,7 @@ use crate::trim::{Pieces, TrimError, refused};
 /// How often orders are looked for.
 const ORDERS_EVERY: Duration = Duration::from_millis(250);
 
-impl Guard {
+impl TrimGuard {
     /// Trims the debt that is due. Returns whether anything was trimmed.
     pub(super) fn series(&mut self, due: &Due, listener: &mut Listener<'_>) -> bool {
         let trimmed = self.trimmed;
@@ -46,13 +46,12 @@ impl Guard {
             Ok(state) => state,
             Err(error) => return (Err(refused(self.common.path(), error)), None),
         };
-        let known = self.common.orders.clone();
         let mut looked = Instant::now();
-        // A new order ends a series.
+        // A waiting order ends a series.
         let mut listener = |event: Event<'_>| {
             if matches!(event, Event::Progress(_)) && looked.elapsed() >= ORDERS_EVERY {
                 looked = Instant::now();
-                if !orders::new(state.as_fd(), &known).is_empty() {
+                if orders::is_waiting(state.as_fd()) {
                     return Reply::Stop;
                 }
             }
@@ -179,7 +178,7 @@ impl Due {
     }
 }
 
-impl Guard {
+impl TrimGuard {
     pub(super) fn is_over(&self) -> bool {
         self.rule().is_over(&self.debt, now())
             || self.debt.known_bytes() as f64 > self.looker.size as f64 * self.options.most
@@ -190,7 +189,7 @@ impl Guard {
         if self.debt.bytes() == 0 {
             return None;
         }
-        if self.common.has(Order::Drain) {
+        if self.common.orders.drain {
             return Some(Due::up_to(self.drained_up_to, Policy::Burst));
         }
         let hurried = self.is_over();
@@ -216,7 +215,7 @@ impl Guard {
     pub(super) fn waits(&self) -> Waits {
         let mut waits = Waits::default();
         let hurried = self.is_over();
-        let ripe = match self.common.has(Order::Drain) {
+        let ripe = match self.common.orders.drain {
             true => Ripe::all(self.drained_up_to),
             false => self.rule().ripe(now(), hurried),
         };

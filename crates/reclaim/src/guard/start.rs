@@ -9,6 +9,7 @@ use linux::mounts::Mount;
 use record::DiscardSetting;
 use record::units::names::{quoted, shown};
 use storage::FileSystem;
+use storage::layout::Trimmed;
 
 use super::look::{Looker, Unlisted};
 use super::state::State;
@@ -26,9 +27,19 @@ pub(super) struct Candidate {
     pub(super) uuid: Option<String>,
     /// The warning that discards may crash this kernel.
     pub(super) fault: Option<storage::Warning>,
-    pub(super) looker: Looker,
-    /// The mount must be switched to `nodiscard` first.
-    pub(super) remount: bool,
+}
+
+/// The way in which a file system is guarded.
+#[derive(Debug)]
+pub(super) enum Way {
+    /// Guard trims what was freed.
+    Trims {
+        looker: Looker,
+        /// The mount must be switched to `nodiscard` first.
+        remount: bool,
+    },
+    /// btrfs trims, and guard sets the rate.
+    Limit,
 }
 
 impl Candidate {
@@ -36,37 +47,47 @@ impl Candidate {
     ///
     /// # Errors
     /// [`GuardError::Refused`] if it can't be guarded.
-    pub(super) fn examine(path: &Path, options: &GuardOptions) -> Result<Candidate, GuardError> {
+    pub(super) fn examine(
+        path: &Path,
+        options: &GuardOptions,
+    ) -> Result<(Candidate, Way), GuardError> {
         File::open(path).map_err(ReclaimError::io("open", path))?;
         let refuse = Refusing(path);
         refuse.unless_root("guard")?;
         let mount = Mount::of(path);
         let mount = mount.map_err(|error| refuse.see_inspect(error.to_string()))?;
         let fs = FileSystem::mounted(&mount);
-        refuse.unless_btrfs(&mount, fs)?;
-        refuse.unless_whole(&mount)?;
+        refuse.unless_whole(&mount, fs)?;
         refuse.unless_read_only(&mount)?;
         let survey = Survey::of(path, Part::default(), None);
         let survey = survey.map_err(|error| refuse.see_inspect(error.to_string()))?;
         if !survey.takes_discards {
             return Err(refuse.see_inspect("no device below it takes discards".to_owned()));
         }
-        refuse.unless_trimmable(&survey)?;
-        let looker = refuse.looker(&survey, fs, &mount)?;
-        Ok(Candidate {
+        let way = match fs {
+            FileSystem::Btrfs => refuse.unless_async(&mount, options)?,
+            _ => {
+                refuse.unless_trimmable(&survey)?;
+                let remount = options.remount;
+                refuse.looker(&survey, fs, &mount, remount)?
+            }
+        };
+        let candidate = Candidate {
             path: path.to_owned(),
-            name: name_of(path)?,
-            remount: refuse.unless_switched_off(&mount, fs, options.remount)?,
+            name: name_of(path, fs, survey.fs.uuid.as_deref())?,
             mount,
             uuid: survey.fs.uuid,
             fault: survey.fault,
-            looker,
-        })
+        };
+        Ok((candidate, way))
     }
 }
 
 /// The name of a file system's state: the same through each of its mount points.
-fn name_of(path: &Path) -> Result<String, GuardError> {
+fn name_of(path: &Path, fs: FileSystem, uuid: Option<&str>) -> Result<String, GuardError> {
+    if let (FileSystem::Btrfs, Some(uuid)) = (fs, uuid) {
+        return Ok(format!("btrfs-{uuid}"));
+    }
     let found = path.metadata().map_err(ReclaimError::io("examine", path));
     let device = found?.dev();
     let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
@@ -79,10 +100,14 @@ fn name_of(path: &Path) -> Result<String, GuardError> {
 /// [`GuardError::NotGuarded`] where none runs.
 pub(super) fn running(path: &Path) -> Result<State, GuardError> {
     let failed = || ReclaimError::io("read the state of the guard of", path);
-    File::open(path).map_err(failed())?;
+    let directory = File::open(path).map_err(failed())?;
     Refusing(path).unless_root("guard status")?;
     let not = || GuardError::NotGuarded { path: path.into() };
-    let state = State::find(&name_of(path)?).map_err(failed())?;
+    let described = storage::describe(path).map_err(|_| not())?;
+    let trimmed = Trimmed::of(&SysRoot::host(), &directory, &described);
+    let fs = FileSystem::named(&described.target);
+    let name = name_of(path, fs, trimmed.uuid.as_deref())?;
+    let state = State::find(&name).map_err(failed())?;
     state.filter(State::is_locked).ok_or_else(not)
 }
 
@@ -126,9 +151,10 @@ impl Refusing<'_> {
         Err(self.because("it takes root", "run it as root", [again]))
     }
 
-    fn unless_whole(&self, mount: &Mount) -> Result<(), GuardError> {
+    fn unless_whole(&self, mount: &Mount, fs: FileSystem) -> Result<(), GuardError> {
         let here = mount.mount_point == canonical(self.0);
-        let is_whole = |mount: &Mount| mount.root == Path::new("/");
+        // All subvolumes of a btrfs are trimmed together.
+        let is_whole = |mount: &Mount| fs == FileSystem::Btrfs || mount.root == Path::new("/");
         if here && is_whole(mount) {
             return Ok(());
         }
@@ -161,16 +187,26 @@ impl Refusing<'_> {
         Err(self.because(why, "make it writable", [remount]))
     }
 
-    /// btrfs does itself what a guard does.
-    fn unless_btrfs(&self, mount: &Mount, fs: FileSystem) -> Result<(), GuardError> {
-        if fs != FileSystem::Btrfs {
-            return Ok(());
+    fn unless_async(&self, mount: &Mount, options: &GuardOptions) -> Result<Way, GuardError> {
+        let given = [
+            (options.between.is_some(), "--set between"),
+            (options.min_run.is_some(), "--set min-run"),
+            (options.goal.max_latency.is_some(), "--max-latency"),
+        ];
+        if let Some((_, option)) = given.iter().find(|(given, _)| *given) {
+            let why = format!(
+                "btrfs trims by itself, guard only sets its rate, and {option} is no part of that"
+            );
+            let without = format!("trimbench guard {}", self.shown());
+            return Err(self.because(why, "leave it out", [without]));
         }
-        let why = "btrfs itself trims what is freed, with discard=async";
-        if fs.discard_setting(mount) == DiscardSetting::Async {
-            return Err(self.see_inspect(format!("{why}, as it is mounted")));
+        if FileSystem::mounted(mount).discard_setting(mount) == DiscardSetting::Async {
+            return Ok(Way::Limit);
         }
-        let remount = format!("mount -o remount,discard=async {}", self.shown());
+        let at = self.shown();
+        let why = "on btrfs, guard sets the rate of the kernel's own trims, which run only with \
+                   discard=async";
+        let remount = format!("mount -o remount,discard=async {at}");
         Err(self.because(why, "switch it on", [remount]))
     }
 
@@ -188,8 +224,15 @@ impl Refusing<'_> {
         })
     }
 
-    fn looker(&self, survey: &Survey, fs: FileSystem, mount: &Mount) -> Result<Looker, GuardError> {
-        Looker::of(survey, fs).map_err(|unlisted| {
+    fn looker(
+        &self,
+        survey: &Survey,
+        fs: FileSystem,
+        mount: &Mount,
+        remount: bool,
+    ) -> Result<Way, GuardError> {
+        let looker = Looker::of(survey, fs);
+        let looker = looker.map_err(|unlisted| {
             let kind = &mount.fs;
             let why = match unlisted {
                 Unlisted::Kind => format!("the free extents of {kind} can't be listed"),
@@ -199,7 +242,9 @@ impl Refusing<'_> {
             };
             let timer = format!("trimbench fstrim --install-timer {}", self.shown());
             self.because(why, "trim it every week instead", [timer])
-        })
+        })?;
+        let remount = self.unless_switched_off(mount, fs, remount)?;
+        Ok(Way::Trims { looker, remount })
     }
 
     /// Returns whether the mount is to be switched to `nodiscard`.

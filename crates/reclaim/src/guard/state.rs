@@ -2,7 +2,7 @@
 //!
 //! It lies below `/var/lib/trimbench/guard`, or in the directory that systemd names
 //! (`StateDirectory=`). Its name is the number of the file system's device, which is the same
-//! through every mount point.
+//! through every mount point. The subvolumes of a btrfs have numbers of their own, so there it is the UUID.
 //! The guard keeps the directory locked (`flock`) as long as it runs.
 //!
 //! Each directory on the way is opened by itself, and no symbolic link is followed. Each must belong

@@ -98,12 +98,14 @@ pub struct TrimReport {
     pub discards: u64,
     /// How long the devices were busy with that, in seconds.
     pub busy_s: f64,
-    /// Trims of a range (`FITRIM`) since the start.
+    /// Trims of a range (`FITRIM`) since the start; on btrfs, discards of the devices.
     pub windows: u64,
     /// Runs of fewer bytes wait for more, up to half of the greatest age: by their trims' cost.
     pub min_run_bytes: u64,
-    /// Why the debt waits.
-    pub waits: Waits,
+    /// Why the debt waits; `None` on btrfs, where the kernel decides.
+    pub waits: Option<Waits>,
+    /// On btrfs, how many discards a second the kernel may send.
+    pub discards_per_s: Option<u32>,
 }
 
 /// Why debt isn't trimmed yet, in bytes. They add up to the debt and what is unknown.

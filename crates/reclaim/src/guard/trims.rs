@@ -13,7 +13,6 @@ use storage::remount::DiscardGuard;
 use super::common::{Ages, Common};
 use super::look::{Hidden, Looker};
 use super::note::Notes;
-use super::orders::Order;
 use super::start::Candidate;
 use super::status::TrimReport;
 use super::{GuardError, GuardOptions, Left, TICK};
@@ -41,7 +40,7 @@ const NOTIFY_EVERY: Duration = Duration::from_secs(60);
 
 /// A running guard that trims one file system.
 #[derive(Debug)]
-pub struct Guard {
+pub(super) struct TrimGuard {
     pub(super) common: Common,
     pub(super) options: GuardOptions,
     pub(super) looker: Looker,
@@ -93,19 +92,16 @@ pub(super) fn now() -> Moment {
     now.map_or(1, |now| Moment::try_from(now.as_millis()).unwrap_or(1))
 }
 
-impl Guard {
+impl TrimGuard {
     /// Takes charge of a file system, after a switch to `nodiscard` if that is true.
-    pub(super) fn take(
+    pub(super) fn start(
         found: Candidate,
+        (looker, remount): (Looker, bool),
         mut options: GuardOptions,
         listener: &mut Listener<'_>,
-    ) -> Result<Guard, GuardError> {
+    ) -> Result<TrimGuard, GuardError> {
         let common = Common::start(&found.path, &found.name)?;
-        let remounted = match found
-            .remount
-            .then(|| DiscardGuard::off(&found.mount))
-            .transpose()
-        {
+        let remounted = match remount.then(|| DiscardGuard::off(&found.mount)).transpose() {
             Ok(remounted) => remounted,
             Err(error) => {
                 common.close();
@@ -118,10 +114,9 @@ impl Guard {
                 quoted(&found.path)
             )));
         }
-        let looker = found.looker;
         let canary = keep_canary(&looker, &mut options.pacing);
         let now = Instant::now();
-        let mut guard = Guard {
+        let mut guard = TrimGuard {
             common,
             options,
             looker,
@@ -200,7 +195,7 @@ impl Guard {
     }
 
     /// Guards until `listener` or an order ends it. Returns what is left.
-    pub fn run(mut self, listener: &mut Listener<'_>) -> Left {
+    pub(super) fn run(mut self, listener: &mut Listener<'_>) -> Left {
         while self.common.goes_on(listener) && self.failed.is_none() {
             if !self.round(listener) {
                 std::thread::sleep(TICK);
@@ -211,9 +206,9 @@ impl Guard {
 
     /// Looks once, and trims what is due. Returns whether anything was trimmed.
     fn round(&mut self, listener: &mut Listener<'_>) -> bool {
-        let drains = self.common.has(Order::Drain);
-        self.common.take_orders(listener);
-        if self.common.has(Order::Drain) && !drains {
+        let drained = self.common.orders.drain;
+        self.common.take_orders(&mut self.options.goal, listener);
+        if self.common.orders.drain && !drained {
             // What may have been used unseen is pending, too.
             self.clock.look_at = Instant::now();
             self.look(listener);
@@ -223,7 +218,7 @@ impl Guard {
         if Instant::now() >= self.clock.look_at {
             self.look(listener);
         }
-        if self.common.has(Order::Drain) && !self.debt.has_since(self.drained_up_to) {
+        if self.common.orders.drain && !self.debt.has_since(self.drained_up_to) {
             self.report(true);
             self.common.drained();
         }
@@ -329,7 +324,8 @@ impl Guard {
             busy_s: self.busy.as_secs_f64(),
             windows: self.windows,
             min_run_bytes: self.least_run(),
-            waits: self.waits(),
+            waits: Some(self.waits()),
+            discards_per_s: None,
         };
         let must_end = self.common.report(&self.options, report);
         self.failed = self.failed.take().or(must_end);

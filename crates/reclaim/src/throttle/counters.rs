@@ -12,7 +12,7 @@ use storage::counter::Source;
 
 /// The statistics of all devices whose counters count, added up since the beginning.
 #[derive(Debug)]
-pub(super) struct DeviceCounters {
+pub(crate) struct DeviceCounters {
     /// The devices whose discards count: discards of a drive's other partitions are not part of the
     /// debt.
     counters: Vec<Leaf>,
@@ -60,7 +60,7 @@ pub(super) struct CanaryIo {
 }
 
 impl DeviceCounters {
-    pub(super) fn open(sys: &SysRoot, sources: &[Source]) -> Result<DeviceCounters, StatsError> {
+    pub(crate) fn open(sys: &SysRoot, sources: &[Source]) -> Result<DeviceCounters, StatsError> {
         let open = |name: &String| {
             let stats = DeviceStats::open(sys, name)?;
             let now = stats.read()?;
@@ -97,7 +97,7 @@ impl DeviceCounters {
     }
 
     /// Reads the counters, and adds the change since the last time.
-    pub(super) fn read(&mut self) -> Result<(), StatsError> {
+    pub(crate) fn read(&mut self) -> Result<(), StatsError> {
         self.read_within(Duration::MAX)
     }
 
@@ -168,7 +168,7 @@ impl DeviceCounters {
     }
 
     /// How many paced deleters besides us work on these drives.
-    pub(super) fn deleters_beside(&self) -> u32 {
+    pub(crate) fn deleters_beside(&self) -> u32 {
         self.deleters.others()
     }
 
@@ -184,7 +184,7 @@ impl DeviceCounters {
 
     /// Discards since the beginning, so scaled that a freed byte is a discarded
     /// byte; mirrors work at the same time.
-    pub(super) fn discards(&self) -> Discards {
+    pub(crate) fn discards(&self) -> Discards {
         Discards {
             commands: self.discards.commands.round() as u64,
             bytes: self.discards.bytes.round() as u64,

@@ -71,6 +71,7 @@ pub use stack::Stack;
 pub(crate) use stack::{UNSEEN, Unpaced};
 
 pub(crate) use canary::{nameless, nameless_filled};
+pub(crate) use counters::DeviceCounters;
 pub(crate) use setup::{EarlyObservation, Observation};
 
 use crate::event::{Listener, Progress, Reporter, report};

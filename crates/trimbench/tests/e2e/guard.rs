@@ -12,7 +12,7 @@ use crate::guard_place::{ended, place};
 use crate::rm_place::{MIB, USERS, written};
 
 #[test]
-fn its_status_and_figures_have_its_goal() {
+fn its_goal_is_changed_while_it_runs() {
     let Some(fs) = place(Fs::Ext4, "nodiscard") else {
         return;
     };
@@ -33,11 +33,14 @@ fn its_status_and_figures_have_its_goal() {
         fs.guarded(&["status", "."]).code() == Some(0)
     });
     assert_eq!(fs.status()["goal"]["slowdown"], 0.05);
-    assert_eq!(fs.status()["goal"]["max_latency_ms"], 50.0);
+    let set = ["set", ".", "slowdown=30%", "max-latency=20ms"];
+    fs.guarded(&set).succeeds();
+    running.until("the new goal", || fs.status()["goal"]["slowdown"] == 0.3);
+    assert_eq!(fs.status()["goal"]["max_latency_ms"], 20.0);
     let shown = fs.guarded(&["status", "."]).succeeds().stdout.clone();
     for part in [
         "guarded by process",
-        "--slowdown 5%",
+        "--slowdown 30%",
         "since the guard's start",
     ] {
         assert!(shown.contains(part), "{part}: {shown}");
@@ -45,7 +48,7 @@ fn its_status_and_figures_have_its_goal() {
     let figures = fs.guarded(&["status", "--metrics", "-", "."]);
     for part in [
         "guard_up{mount=\".\"} 1.0",
-        "goal_slowdown_ratio{mount=\".\"} 0.05",
+        "goal_slowdown_ratio{mount=\".\"} 0.3",
         "busy_seconds_total",
         "# EOF",
     ] {
@@ -57,8 +60,13 @@ fn its_status_and_figures_have_its_goal() {
     let file = fs::read_to_string(fs.path().join("lost+found/g.prom")).unwrap();
     assert!(file.contains("debt_bytes{mount=\".\"}"), "{file}");
     assert_eq!(ended(running).stderr, "");
-    for order in ["status", "drain", "stop"] {
-        fs.guarded(&[order, "."]).fails_with(2, &["is not guarded"]);
+    for order in [
+        &["set", ".", "slowdown=30%"][..],
+        &["status", "."],
+        &["drain", "."],
+        &["stop", "."],
+    ] {
+        fs.guarded(order).fails_with(2, &["is not guarded"]);
     }
     let down = fs.guarded(&["status", "--metrics", "-", "."]);
     assert!(down.succeeds().stdout.contains("guard_up{mount=\".\"} 0.0"));

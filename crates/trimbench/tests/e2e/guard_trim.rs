@@ -285,20 +285,6 @@ fn xfs_with_discard_is_refused_with_the_commands_that_mount_it_anew() {
     assert_eq!(fs.all_states(), Vec::<std::path::PathBuf>::new());
 }
 
-/// btrfs trims in the background by itself.
-#[test]
-fn btrfs_is_refused_with_its_own_option() {
-    let Some(fs) = place(Fs::Btrfs, "nodiscard") else {
-        return;
-    };
-    let remount = "mount -o remount,discard=async /";
-    fs.guarded(&["."]).fails_with(2, &[remount]);
-    fs.remount("discard=async");
-    let refused = fs.guarded(&["."]);
-    refused.fails_with(2, &["btrfs itself trims what is freed", "as it is mounted"]);
-    assert!(!refused.stderr.contains(remount), "{}", refused.text());
-}
-
 #[test]
 fn a_part_of_a_file_system_is_refused_with_the_whole() {
     let Some(fs) = place(Fs::Ext4, "nodiscard") else {

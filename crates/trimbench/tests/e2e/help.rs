@@ -238,6 +238,10 @@ fn a_setting_that_is_wrong_is_answered_with_the_key_the_value_and_the_nearest_ke
         ),
         (&["guard", "--set", "most=0", "/"], &["most=0", "0.1%"]),
         (
+            &["guard", "set", "/", "slowdon=1%"],
+            &["slowdon=1%", "did you mean 'slowdown'?"],
+        ),
+        (
             &["tune", "--set", "polices=rm", "/"],
             &["polices=rm", "did you mean 'policies'?"],
         ),

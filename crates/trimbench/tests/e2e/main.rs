@@ -27,6 +27,7 @@ mod fstrim_lease;
 mod fstrim_resume;
 mod gain;
 mod guard;
+mod guard_btrfs;
 mod guard_place;
 mod guard_trim;
 mod help;

@@ -18,12 +18,14 @@ Examples:
   trimbench guard /data --max-latency 5ms --set between=01:00-06:00
   trimbench guard --dry-run /data    what guard would do, or why it can't
   trimbench guard status /data       what waits to be trimmed, and why
+  trimbench guard set /data slowdown=30%
   trimbench guard drain /data        trim what waits, at once
   trimbench guard stop /data
 
-It works on ext4 and XFS that are mounted with nodiscard. It takes root and the
-whole file system. Otherwise it prints the commands that make it possible. It
-ends on Ctrl-C, SIGTERM or `guard stop`.
+It works on ext4 and XFS that are mounted with nodiscard, and on btrfs that is
+mounted with discard=async. It takes root and the whole file system. Otherwise
+it prints the commands that make it possible. It ends on Ctrl-C, SIGTERM or
+`guard stop`.
 
 Exit codes: 0 done, 1 failed, 2 usage or a file system that can't be guarded.";
 
@@ -48,6 +50,8 @@ pub struct GuardArgs {
 pub enum GuardCommand {
     /// Show what waits to be trimmed and why, what was trimmed, and whether the goal was met
     Status(StatusArgs),
+    /// Change the goal of a running guard
+    Set(SetArgs),
     /// Trim at once all that waits, and wait until that is done; the guard continues
     Drain(PlaceArgs),
     /// End a guard
@@ -108,6 +112,16 @@ section! {
     }
 }
 
+section! {
+    /// The goal that `guard set` changes.
+    pub(crate) struct NewGoal["guard set", |_| ""] {
+        /// How much of its throughput other I/O may lose.
+        "slowdown" slowdown: f64 = share, shown "as it is";
+        /// How much longer other I/O may wait.
+        "max-latency" max_latency: Duration = positive_duration, shown "as it is";
+    }
+}
+
 /// A guarded file system.
 #[derive(Debug, Args)]
 pub struct PlaceArgs {
@@ -128,6 +142,17 @@ pub struct StatusArgs {
     /// Write it as OpenMetrics, for a collector of Prometheus's; to standard output for `-`
     #[arg(long, value_name = "FILE", conflicts_with = "json")]
     pub metrics: Option<PathBuf>,
+}
+
+/// The goal to change.
+#[derive(Debug, Args)]
+pub struct SetArgs {
+    /// The guarded file system
+    #[arg(value_name = "MOUNT")]
+    pub mount: PathBuf,
+    /// The goal, e.g. slowdown=30% or max-latency=5ms
+    #[arg(value_name = "KEY=VALUE", required = true)]
+    pub changes: Vec<String>,
 }
 
 fn hours(text: &str) -> Result<Hours, String> {

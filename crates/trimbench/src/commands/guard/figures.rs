@@ -34,7 +34,7 @@ pub(super) fn registry(mount: &Path, status: Option<&Status>) -> Registry {
     }
     let Some(status) = status else { return all };
     let trim = &status.trim;
-    let waits = trim.waits;
+    let waits = trim.waits.unwrap_or_default();
     register! { registry, Value, set:
         "goal_slowdown_ratio", "The share that others may lose", status.slowdown;
         "debt_bytes", "Bytes freed and not trimmed", trim.debt_bytes as f64;

@@ -1,9 +1,11 @@
 //! Writes a service of systemd that guards.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use linux::mounts::Mount;
 use record::units::names::shown;
 use record::units::{duration_exact, percent_exact};
+use storage::FileSystem;
 
 use crate::commands::guard::args::{Details, StartArgs};
 use crate::console::Stream;
@@ -47,8 +49,18 @@ fn text(args: &StartArgs, command: &[String]) -> Result<String, Error> {
         .iter()
         .map(|mount| Ok(in_unit(&absolute(mount)?)));
     let paths = paths.collect::<Result<Vec<String>, Error>>()?.join(" ");
+    let is_btrfs = |path: &PathBuf| {
+        Mount::of(path).is_ok_and(|mount| FileSystem::mounted(&mount) == FileSystem::Btrfs)
+    };
+    let line = |line: &str| match line {
+        // The rate of the kernel's own trims is set there.
+        _ if line.starts_with("ReadWritePaths=") && !args.mounts.iter().any(is_btrfs) => {
+            "ReadWritePaths=%f".to_owned()
+        }
+        line => line.to_owned(),
+    };
     let named = SERVICE.lines().skip_while(|line| line.starts_with('#'));
-    let lines = named.map(|text| text.replace("%f", &paths) + "\n");
+    let lines = named.map(|text| line(text).replace("%f", &paths) + "\n");
     Ok(with_command(&lines.collect::<String>(), MARK, command))
 }
 

@@ -9,6 +9,7 @@ use record::units::names::quoted;
 use record::units::{self, bytes, count, counted, duration_exact, percent_exact, seconds};
 use serde_json::{Value, json};
 
+use crate::commands::guard::args::NewGoal;
 use crate::goal::{GoalArgs, default_slowdown, in_shell};
 use crate::interference;
 
@@ -94,6 +95,18 @@ pub(super) fn done(mount: &Path, what: &str) -> String {
     format!("{}: {what}\n", quoted(mount))
 }
 
+/// The goal that an order sets.
+pub(super) fn new_goal(goal: &NewGoal) -> String {
+    let slowdown = goal
+        .slowdown
+        .map(|share| format!("--slowdown {}", percent_exact(share)));
+    let latency = goal
+        .max_latency
+        .map(|max| format!("--max-latency {}", duration_exact(max)));
+    let parts: Vec<String> = slowdown.into_iter().chain(latency).collect();
+    format!("the goal is {} from now on", parts.join(" "))
+}
+
 /// How a guard stands.
 pub(super) fn status(status: &Status) -> String {
     let trim = &status.trim;
@@ -143,7 +156,12 @@ fn trimmed(trim: &TrimReport) -> String {
 /// Why debt waits, each with its rule.
 fn reasons(status: &Status) -> Vec<String> {
     let trim = &status.trim;
-    let waits = trim.waits;
+    if let Some(limit) = trim.discards_per_s {
+        return vec![format!(
+            "as the kernel decides: 2 minutes for more, then {limit} discards a second (the goal's)"
+        )];
+    }
+    let waits = trim.waits.unwrap_or_default();
     let half = status.max_age_s / 2.0;
     let fresh = duration_exact(FRESH_FOR);
     let (little, little_for) = (bytes(LITTLE), seconds(LITTLE_FOR.as_secs_f64().min(half)));
@@ -252,7 +270,7 @@ mod tests {
         };
         let text = status(&standing(TrimReport {
             min_run_bytes: 256 << 10,
-            waits,
+            waits: Some(waits),
             ..TrimReport::default()
         }));
         for line in [
@@ -265,6 +283,25 @@ mod tests {
             assert!(text.contains(line), "{line}: {text}");
         }
         assert!(!status(&standing(TrimReport::default())).contains("waits"));
+    }
+
+    #[test]
+    fn an_order_is_answered_with_its_effect() {
+        use record::units::settings::Section;
+
+        let goal = |changes: &[&str]| {
+            let changes: Vec<String> = changes.iter().map(|&text| text.to_owned()).collect();
+            let goal = NewGoal::of(&changes).unwrap();
+            done(Path::new("/data"), &new_goal(&goal))
+        };
+        assert_eq!(
+            goal(&["max-latency=7ms"]),
+            "'/data': the goal is --max-latency 7ms from now on\n"
+        );
+        assert_eq!(
+            goal(&["slowdown=30%", "max-latency=7ms"]),
+            "'/data': the goal is --slowdown 30% --max-latency 7ms from now on\n"
+        );
     }
 
     #[test]

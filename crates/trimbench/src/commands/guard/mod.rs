@@ -11,11 +11,13 @@ use std::sync::atomic::AtomicBool;
 
 use pace::Work;
 use reclaim::ReclaimError;
-use reclaim::guard::{GuardError, Order, intend, order, status};
+use reclaim::guard::{GuardError, Order, Request, intend, order, status};
 
 use record::units::settings::Section;
 
-use crate::commands::guard::args::{Details, GuardArgs, GuardCommand, StartArgs, StatusArgs};
+use crate::commands::guard::args::{
+    Details, GuardArgs, GuardCommand, NewGoal, SetArgs, StartArgs, StatusArgs,
+};
 use crate::console::Stream;
 use crate::exit::{Error, Exit};
 use crate::signals;
@@ -23,6 +25,14 @@ use crate::signals;
 /// Carries out the command.
 pub(crate) fn run(args: &GuardArgs) -> Result<Exit, Error> {
     let stop = signals::stop_flag()?;
+    let drain = Request {
+        drain: true,
+        ..Request::default()
+    };
+    let end = Request {
+        stop: true,
+        ..Request::default()
+    };
     let details = Details::of(&args.start.set).map_err(Error::Usage)?;
     match &args.order {
         None if args.start.install => install::install(&args.start, &details),
@@ -32,14 +42,15 @@ pub(crate) fn run(args: &GuardArgs) -> Result<Exit, Error> {
         }
         None => begin::start(&args.start, &details, &stop),
         Some(GuardCommand::Status(args)) => show(args),
+        Some(GuardCommand::Set(args)) => set(args, &stop),
         Some(GuardCommand::Drain(args)) => {
-            order(&args.mount, Order::Drain, &stop)?;
+            order(&args.mount, &drain, Order::Drained, &stop)?;
             // A guard that ends meanwhile hasn't trimmed all.
             status(&args.mount)?;
             Ok(ended(&args.mount, "all that waited is trimmed", &stop))
         }
         Some(GuardCommand::Stop(args)) => {
-            order(&args.mount, Order::Stop, &stop)?;
+            order(&args.mount, &end, Order::Ended, &stop)?;
             Ok(ended(&args.mount, "the guard has ended", &stop))
         }
     }
@@ -80,6 +91,18 @@ fn show(args: &StatusArgs) -> Result<Exit, Error> {
         true => format!("{:#}\n", messages::json(&found)),
         false => messages::status(&found),
     });
+    Ok(Exit::Done)
+}
+
+fn set(args: &SetArgs, stop: &AtomicBool) -> Result<Exit, Error> {
+    let goal = NewGoal::of(&args.changes).map_err(Error::Usage)?;
+    let request = Request {
+        slowdown: goal.slowdown,
+        max_latency_ms: goal.max_latency.map(|max| max.as_secs_f64() * 1e3),
+        ..Request::default()
+    };
+    order(&args.mount, &request, Order::Accepted, stop)?;
+    Stream::Out.print(&messages::done(&args.mount, &messages::new_goal(&goal)));
     Ok(Exit::Done)
 }
 
