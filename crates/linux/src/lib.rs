@@ -35,13 +35,12 @@
 //! | [`clock`] | how long has the machine slept? |
 //! | [`presence`] | did this thread run when it wanted to? |
 //! | [`pressure`] | how long do tasks wait for I/O? |
-//! | [`vm`] | what does the whole machine read and write? |
 //! | [`tasks`] | what does each thread do, and where in the kernel does it wait? |
 //! | [`tracefs`] | which discards does the kernel send, and who asks for them? |
 
+pub mod async_discard;
 pub mod sysroot;
 
-pub mod async_discard;
 pub mod block;
 pub mod btrfs;
 mod btrfs_tree;
@@ -74,7 +73,6 @@ pub mod subvolume;
 pub mod tasks;
 pub mod tracefs;
 pub mod trim;
-pub mod vm;
 pub mod watcher;
 
 pub use sysroot::SysRoot;

@@ -6,7 +6,6 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::words::of_io;
 use record::units::names::quoted;
 
 /// A result whose error ends a deletion, unless another is named.
@@ -23,7 +22,7 @@ pub enum ReclaimError {
     #[error(transparent)]
     Refused(#[from] pace::Refusal),
     /// A file could not be emptied. Its name stays.
-    #[error("cannot free {}: {}", quoted(path), of_io(source))]
+    #[error("cannot free {}: {}", quoted(path), words(source))]
     Free { path: PathBuf, source: io::Error },
     /// The file system became read-only during the deletion. The trash and its journal stay.
     #[error(
@@ -37,7 +36,7 @@ pub enum ReclaimError {
     #[error(transparent)]
     Harm(#[from] storage::Harm),
     /// A system call failed; `action` names the step.
-    #[error("cannot {action} {}: {}", quoted(path), of_io(source))]
+    #[error("cannot {action} {}: {}", quoted(path), words(source))]
     Io {
         action: &'static str,
         path: PathBuf,
@@ -57,5 +56,25 @@ impl ReclaimError {
             path,
             source: source.into(),
         }
+    }
+}
+
+/// Returns the system's message for an error, without its number, as rm writes it.
+pub(crate) fn words(error: &io::Error) -> String {
+    let text = error.to_string();
+    match text.split_once(" (os error") {
+        Some((words, _)) => words.to_owned(),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_come_without_their_number() {
+        let error = rustix::io::Errno::NOENT.into();
+        assert_eq!(words(&error), "No such file or directory");
     }
 }

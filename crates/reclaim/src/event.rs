@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use record::units::names::quoted;
 use rustix::io::Errno;
 
+use crate::error::words;
 use crate::throttle::Summary;
-use crate::words::of;
 use crate::{ReclaimError, Result};
 
 /// A report or a question.
@@ -127,7 +127,9 @@ impl Problem {
     pub fn message(&self, path: &Path) -> String {
         let name = quoted(path);
         match self {
-            Problem::System(errno) => format!("cannot remove {name}: {}", of(*errno)),
+            Problem::System(errno) => {
+                format!("cannot remove {name}: {}", words(&(*errno).into()))
+            }
             Problem::SelfOrParent => {
                 format!("refusing to remove '.' or '..' directory: skipping {name}")
             }
@@ -147,7 +149,7 @@ impl Problem {
             Problem::OtherDevice => {
                 format!("skipping {name}, since it's on a different device")
             }
-            Problem::Words(words) => format!("cannot remove {name}: {words}"),
+            Problem::Words(why) => format!("cannot remove {name}: {why}"),
         }
     }
 }

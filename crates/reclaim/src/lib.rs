@@ -23,7 +23,6 @@ mod rm;
 pub mod throttle;
 pub mod trim;
 mod volume;
-pub mod words;
 
 pub use error::{ReclaimError, Result};
 pub use event::{Event, Listener, Looked, Problem, Progress, Question, Reply, silent};

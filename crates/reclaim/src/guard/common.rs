@@ -136,7 +136,7 @@ impl Common {
         what: &str,
         error: &std::io::Error,
     ) {
-        let why = crate::words::of_io(error);
+        let why = crate::error::words(error);
         self.note_once(listener, self.sentence(&format!("{what}: {why}")));
     }
 

@@ -138,7 +138,7 @@ fn open(path: &Path, make: bool) -> io::Result<OwnedFd> {
     for component in path.components() {
         if let Component::Normal(name) = component {
             here = below(here.as_fd(), name, make).map_err(|error| {
-                let why = crate::words::of_io(&error);
+                let why = crate::error::words(&error);
                 io::Error::new(
                     error.kind(),
                     format!("{}: {why}", record::units::names::quoted(path)),

@@ -13,8 +13,8 @@ use rustix::fs::StatVfsMountFlags;
 use rustix::io::Errno;
 
 use crate::ReclaimError;
+use crate::error::words;
 use crate::rm::trash;
-use crate::words::of;
 use record::units::names::quoted;
 
 /// How long to wait, after an input/output error, for the file system to become read-only. That
@@ -61,8 +61,12 @@ pub(super) fn read_only(
     argument: &Path,
 ) -> Option<ReclaimError> {
     let said = match errno? {
-        Errno::ROFS if is_read_only(on) => of(Errno::ROFS),
-        Errno::IO if is_read_only(on) => format!("{}, then {}", of(Errno::IO), of(Errno::ROFS)),
+        Errno::ROFS if is_read_only(on) => words(&Errno::ROFS.into()),
+        Errno::IO if is_read_only(on) => format!(
+            "{}, then {}",
+            words(&Errno::IO.into()),
+            words(&Errno::ROFS.into())
+        ),
         _ => return None,
     };
     Some(ReclaimError::ReadOnly {

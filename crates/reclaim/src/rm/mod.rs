@@ -1,14 +1,12 @@
 //! Removes files and trees as rm does: look at the arguments, rename them into a trash, free
 //! what they hold, remove the names for good.
 
-mod kept;
 mod lost;
 mod on_disk;
 mod places;
 mod removal;
 mod remover;
 mod resume;
-mod spared;
 mod survey;
 #[cfg(test)]
 mod tests;
@@ -29,8 +27,8 @@ use places::{ASKED_ABOUT, Places};
 use removal::Removal;
 use survey::{Surveyed, survey};
 
+pub use remover::{Spared, Why};
 pub use resume::{Where, resume};
-pub use spared::{Spared, Why};
 pub use volumes::Volumes;
 
 /// How the root directory and other devices are protected.
@@ -180,7 +178,7 @@ pub fn intend(
     let search = Search::default();
     let paced = all.iter().any(|intention| intention.paced);
     if let Some(why) = search.is_blind().filter(|_| paced) {
-        let why = spared::unknown(why);
+        let why = remover::unknown(why);
         listener(Event::Note(&format_args!(
             "large files would be freed whole: {why}"
         )));

@@ -12,7 +12,7 @@ use linux::subvolume::Subvolume;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::kept::kept;
+use super::remover::kept;
 use super::survey::{is_protected, would_ask};
 use super::trash::Trash;
 use super::{Asking, Options, PreserveRoot};

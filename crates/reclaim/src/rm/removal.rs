@@ -16,9 +16,9 @@ use super::survey::{Surveyed, survey};
 use super::trash::journal::Entry;
 use super::trash::{Trash, Unusable};
 use super::{Options, Outcome, Stopped, Volumes};
+use crate::error::words;
 use crate::event::{Event, Listener, Problem, Progress, Reporter, report};
 use crate::rm::trash::Pauses;
-use crate::words::of;
 use crate::{ReclaimError, Result};
 
 /// A removal.
@@ -144,9 +144,10 @@ impl<'a> Removal<'a> {
                     }
                     Ok(()) => Method::Trash(number),
                     Err(Errno::ROFS) if argument.subvolume.is_some() => Method::Listed,
-                    Err(errno) => {
-                        Method::InPlace(Some(format!("it can't be renamed: {}", of(errno))))
-                    }
+                    Err(errno) => Method::InPlace(Some(format!(
+                        "it can't be renamed: {}",
+                        words(&errno.into())
+                    ))),
                 };
             }
             trash.settle();
@@ -300,7 +301,7 @@ pub(super) fn put_back(
             "what remains of {} is in {}: it can't have its name back: {}",
             quoted(path),
             quoted(trash.path()),
-            of(errno)
+            words(&errno.into())
         ));
     }
 }
@@ -323,7 +324,7 @@ pub(super) fn give_back(
     let problem = Problem::Words(format!(
         "another program has swapped it meanwhile; what it put there is kept in {}, for it can't have its name back: {}",
         quoted(&kept),
-        of(errno)
+        words(&errno.into())
     ));
     listener(Event::Failed(path, &problem));
     1

@@ -22,19 +22,21 @@ use rustix::io::Errno;
 use super::on_disk::OnDisk;
 use super::places::frees;
 use super::removal::PauseByDevice;
-use super::spared::{AllSpared, Spared};
 use super::volumes::{Current, Paced, Volumes};
 use super::{Asking, Summary, lost};
 use crate::Result;
 use crate::event::{Listener, Problem};
 use crate::rm::on_disk::ExpectedDiscards;
 use crate::rm::places::Argument;
-use crate::rm::spared::Why;
 use crate::rm::trash::Trash;
 use crate::rm::tree::{At, Left, Root, Trail, walk};
 use crate::volume::LARGE;
-use dialogue::Dialogue;
+use dialogue::{AllSpared, Dialogue};
 use in_tree::InTree;
+
+pub(super) use dialogue::unknown;
+pub use dialogue::{Spared, Why};
+pub(super) use subvolume::kept;
 
 /// Files up to this size are also removed whole if one fits into a piece that small files share.
 const MOST_WHOLE: u64 = 32 << 20;

@@ -8,8 +8,8 @@ use linux::subvolume::Subvolume;
 use rustix::fs::{Access, AtFlags, FileType};
 use rustix::io::Errno;
 
-use super::kept::kept;
 use super::places::Argument;
+use super::remover::kept;
 use super::volumes::Volumes;
 use crate::event::{Listener, Reporter};
 use crate::rm::tree::{At, Enter, Entry, Kind, Left, Root, Trail, Visit, walk};

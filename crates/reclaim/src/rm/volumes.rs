@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use linux::mounts::{DeviceNumber, Mount};
-use pace::{DebtMode, Policy, Work};
+use pace::{Policy, Work};
 use rustix::fs::Stat;
 
 use super::lost;
@@ -209,7 +209,7 @@ impl Volumes {
         let may_be_large = system.amount.largest.is_none_or(|largest| largest >= LARGE);
         let paced = match &system.stack {
             Err(_) => Paced::Nothing,
-            Ok(stack) if !(adapts && stack.mode == DebtMode::Deferred) => Paced::AllFiles,
+            Ok(stack) if !(adapts && stack.discards_later()) => Paced::AllFiles,
             Ok(_) if may_be_large => Paced::LargeFiles,
             // A file that has grown since goes at once, as the small ones do.
             Ok(_) => Paced::Nothing,
@@ -251,13 +251,12 @@ impl Volumes {
     pub(super) fn anticipate(&mut self, on: BorrowedFd<'_>, device: u64) -> bool {
         let adapts = matches!(self.pacing.policy, Policy::Adaptive(_));
         let system = self.system(on, device);
-        // Without counters only reads show discards, and those of a survey would mislead.
         let stack = system.stack.as_ref().ok();
-        let stack = stack.filter(|stack| stack.is_paced() && !stack.uncounted);
+        let stack = stack.filter(|stack| stack.is_paced());
         let (Some(stack), None) = (stack, &system.early) else {
             return false;
         };
-        let counts = match adapts && stack.mode == DebtMode::Deferred {
+        let counts = match adapts && stack.discards_later() {
             true => system.amount.largest >= Some(LARGE),
             false => true,
         };

@@ -162,6 +162,11 @@ impl DeviceCounters {
         }
     }
 
+    /// Returns whether any device's counters are read.
+    pub(super) fn has_devices(&self) -> bool {
+        !self.counters.is_empty()
+    }
+
     /// How many paced deleters besides us work on these drives.
     pub(crate) fn deleters_beside(&self) -> u32 {
         self.deleters.others()

@@ -9,8 +9,7 @@
 //! | [`Stack`] | what the storage stack does with freed space, and where its discards are counted |
 //! | [`Setup`], [`Throttle`] | the loop: ask, wait, free, commit, wait for the discards |
 //! | `setup` | the choices, and the start: canary, counters, and the foreground before anything is freed |
-//! | `monitor` | what the devices and the canary did since the last look, with `counters` and `canary` |
-//! | `space` | how full the file system is |
+//! | `monitor` | what the devices and the canary did since the last look, with `counters` and `canary`; how full the file system is |
 //! | `commits` | what was freed and committed so far; commits that make a file system send its discards |
 //! | [`Decisions`], [`Summary`] | what the pacer decided, and what the deletion came to |
 //!
@@ -53,12 +52,9 @@ mod canary;
 mod commits;
 mod counters;
 mod decisions;
-mod group;
 mod monitor;
 mod setup;
-mod space;
 mod stack;
-mod worker;
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -69,10 +65,10 @@ use pace::{Account, Advice, Discards, Feedback, Goal, Pacer, State, Why};
 use ssd::Time;
 
 pub use decisions::{Decision, Decisions, Summary};
-pub use group::Protected;
+pub use monitor::Protected;
 pub use setup::{CanaryFile, Pacing, Purpose, Setup};
 pub use stack::Stack;
-pub(crate) use stack::Unpaced;
+pub(crate) use stack::{UNSEEN, Unpaced};
 
 pub(crate) use canary::{nameless, nameless_filled};
 pub(crate) use counters::DeviceCounters;
@@ -80,10 +76,8 @@ pub(crate) use setup::{EarlyObservation, Observation};
 
 use crate::event::{Listener, Progress, Reporter, report};
 use crate::{ReclaimError, Result};
-use commits::{Commits, Ledger};
-use monitor::Monitor;
-use space::SpaceWatch;
-use worker::Worker;
+use commits::{Commits, Ledger, Worker};
+use monitor::{Monitor, SpaceWatch};
 
 /// The pacer is asked at least this often, however much it allowed.
 pub(crate) const LONGEST_GRANT: Duration = Duration::from_millis(100);
@@ -398,7 +392,7 @@ impl Throttle {
             discarded_twice: state.discarded_twice,
             written_off: state.written_off,
             answered: state.answered,
-            counted: self.monitor.is_counted(),
+            counted: !self.is_paced() || self.monitor.counters.has_devices(),
             charged: state
                 .charged_s
                 .map(|lost| Duration::from_secs_f64(lost.clamp(0.0, 1e15))),
@@ -425,11 +419,8 @@ impl Throttle {
         self.report(listener, false)?;
         let progress = self.progress();
         let reporter = &mut self.reporter;
-        let ended = self
-            .worker
-            .call(job, Reporter::EVERY, || reporter.report(listener, progress));
-        self.monitor.called();
-        ended
+        self.worker
+            .call(job, Reporter::EVERY, || reporter.report(listener, progress))
     }
 
     /// Gives the pacer the moment from which everything was observed.
@@ -485,7 +476,7 @@ impl Throttle {
             sent_since: self.commits.sent_since,
             own_commits: self.commits.made,
             space: self.space.last,
-            ..self.monitor.look(now, self.ledger.due(), paced)
+            ..self.monitor.look(now, paced)
         };
         let advice = self.pacer.advise(&feedback);
         if let Some(account) = &mut self.account {

@@ -1,32 +1,25 @@
-//! Observes the devices, the canary and the foreground.
+//! Observes the devices, the canary, the foreground and the free space.
 
-use std::fs::File;
-use std::io;
-use std::os::unix::fs::FileExt;
-use std::sync::Arc;
+use std::os::fd::AsFd;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
-use linux::SysRoot;
-use linux::files::Aligned;
 use linux::presence::Witness;
+use linux::pressure::Pressure;
 use linux::stats::StatsError;
-use linux::vm::{Traffic, Vmstat};
 use load::Sampler;
-use pace::{Discards, Feedback, Io, Others};
+use pace::{Discards, Feedback, Others, Space};
 use record::absence::Absent;
 use ssd::Time;
 
 use super::canary::Canary;
 use super::counters::{CanaryIo, DeviceCounters};
-use super::group::Group;
 
 /// Everything that is measured while something is freed.
 #[derive(Debug)]
 pub(super) struct Monitor {
     pub(super) counters: DeviceCounters,
-    /// Where the devices' counters are off.
-    uncounted: Option<Uncounted>,
     canary: Option<Canary>,
     pub(super) waits: Waits,
     pub(super) absences: Absences,
@@ -37,18 +30,15 @@ pub(super) struct Monitor {
 }
 
 impl Monitor {
-    /// Begins. `uncounted`: the file by whose reads discards are recognised, where the devices'
-    /// counters are off.
+    /// Begins.
     pub(super) fn new(
         counters: DeviceCounters,
         canary: Option<Canary>,
-        uncounted: Option<Arc<File>>,
         group: Option<Group>,
         paced: bool,
     ) -> Monitor {
         Monitor {
             counters,
-            uncounted: uncounted.and_then(|file| Uncounted::new(file).ok()),
             canary,
             waits: Waits::default(),
             absences: match paced {
@@ -61,28 +51,22 @@ impl Monitor {
     }
 
     /// Reads the canary, and returns what happened since the last look. The counters are those of
-    /// their last reading. `due`: bytes freed for which discards come.
-    pub(super) fn look(&mut self, now: Time, due: u64, paced: bool) -> Feedback<'_> {
+    /// their last reading.
+    pub(super) fn look(&mut self, now: Time, paced: bool) -> Feedback<'_> {
         let absent = self.absences.spoil_this_look();
         let (canary, own) = match &mut self.canary {
             Some(canary) if absent => (&[][..], canary.leave_out(now)),
             Some(canary) => canary.observe(now, &mut self.waits),
             None => (&[][..], CanaryIo::default()),
         };
-        let (discards, others) = match &mut self.uncounted {
-            Some(uncounted) => (uncounted.discards(due), uncounted.others(own)),
-            None => {
-                let others = paced.then(|| self.counters.others(own));
-                (self.counters.discards(), others)
-            }
-        };
-        self.others = others;
+        let seen = paced && self.counters.has_devices();
+        self.others = seen.then(|| self.counters.others(own));
         Feedback {
             now,
-            discards,
+            discards: self.counters.discards(),
             flushes: self.counters.flushes(),
             canary,
-            others,
+            others: self.others,
             pressure: self.group.as_mut().and_then(Group::waited),
             deleters_beside: self.counters.deleters_beside(),
             absent,
@@ -112,27 +96,12 @@ impl Monitor {
 
     /// Returns the discards since the beginning, as they were last read.
     pub(super) fn discards(&self) -> Discards {
-        match &self.uncounted {
-            Some(uncounted) => uncounted.last(),
-            None => self.counters.discards(),
-        }
-    }
-
-    /// Returns whether the devices count discards.
-    pub(super) fn is_counted(&self) -> bool {
-        self.uncounted.is_none()
+        self.counters.discards()
     }
 
     /// Returns how much longer than usual the canary's slowest recent read took.
     pub(super) fn added_latency(&self) -> Option<Duration> {
         self.canary.as_ref().map(|_| self.waits.added_lately())
-    }
-
-    /// A call has returned that may have sent discards.
-    pub(super) fn called(&mut self) {
-        if let Some(uncounted) = &mut self.uncounted {
-            uncounted.called();
-        }
     }
 }
 
@@ -259,136 +228,88 @@ impl Waits {
     }
 }
 
-// Recognises discards of devices whose counters are off.
-//
-// The discards are done when reads take no longer than usual. Their number and size stay unknown.
-// Freed bytes count as discarded once some reads in a row are as quick as before. The time until
-// then counts as the time of their discards.
+// The waits of a protected control group.
 
-const BLOCK: usize = 4096;
+/// The time between two looks. The kernel adds up all processors' counters for each.
+const PRESSURE_EVERY: Duration = Duration::from_millis(50);
 
-/// The number of consecutive reads that must be quick.
-const QUICK: u32 = 3;
-
-/// Discards are sent within this time of the call that makes them come.
-const SENT: Duration = Duration::from_millis(2);
-
-/// A read is slow if it takes more than this many times the usual, and [`HELD_MORE`] more.
-const HELD: u32 = 3;
-
-const HELD_MORE: Duration = Duration::from_micros(200);
-
-/// The time between two looks at the reads and writes of the whole machine. The kernel adds up all
-/// processors' counters for each look.
-const TRAFFIC_EVERY: Duration = Duration::from_millis(10);
-
-/// Reads to learn what is usual.
-const LEARN: usize = 9;
-
-/// Recognises by its own reads when discards are done.
-#[derive(Debug)]
-pub(super) struct Uncounted {
-    file: Arc<File>,
-    buffer: Aligned,
-    usual: Duration,
-    reads: u64,
-    discards: Discards,
-    quick: u32,
-    /// When the last call returned that may send discards.
-    called: Instant,
-    vmstat: Option<Vmstat>,
-    before: Traffic,
-    traffic: Traffic,
-    asked: Option<Instant>,
+/// A control group whose waits for I/O the goal limits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Protected {
+    /// The name by which it was given.
+    pub name: String,
+    /// Its directory.
+    pub directory: PathBuf,
 }
 
-impl Uncounted {
-    /// Starts with reads of this file, which is open for direct reads, to learn their usual time.
-    ///
-    /// # Errors
-    /// If the file can't be read.
-    pub(super) fn new(file: Arc<File>) -> io::Result<Uncounted> {
-        let vmstat = Vmstat::open(&SysRoot::host()).ok();
-        let before = vmstat.as_ref().and_then(Vmstat::read).unwrap_or_default();
-        let mut uncounted = Uncounted {
-            file,
-            buffer: Aligned::new(BLOCK),
-            usual: Duration::ZERO,
-            reads: 0,
-            discards: Discards::default(),
-            quick: 0,
-            called: Instant::now(),
-            vmstat,
-            before,
-            traffic: before,
-            asked: None,
-        };
-        let mut waits = Vec::with_capacity(LEARN);
-        for _ in 0..LEARN {
-            waits.push(uncounted.read()?);
+/// Looks from time to time how long the tasks of a control group have waited for I/O.
+#[derive(Debug)]
+pub(super) struct Group {
+    of: Protected,
+    at: Option<Instant>,
+    waited: Option<Duration>,
+}
+
+impl Group {
+    pub(super) fn new(of: Protected) -> Group {
+        Group {
+            of,
+            at: None,
+            waited: None,
         }
-        waits.sort();
-        uncounted.usual = waits[LEARN / 2];
-        Ok(uncounted)
     }
 
-    /// Notes that a call has returned that frees or commits: its discards begin.
-    pub(super) fn called(&mut self) {
-        self.called = Instant::now();
-        self.quick = 0;
+    /// Returns the name by which it was given.
+    pub(super) fn name(&self) -> &str {
+        &self.of.name
     }
 
-    /// Returns the discards as of the last call of [`discards`](Self::discards).
-    pub(super) fn last(&self) -> Discards {
-        self.discards
-    }
-
-    /// Returns the discards so far, if `freed` bytes were freed for which discards come.
-    pub(super) fn discards(&mut self, freed: u64) -> Discards {
-        while self.discards.bytes < freed {
-            let Ok(wait) = self.read() else { break };
-            if wait > self.usual * HELD + HELD_MORE {
-                self.quick = 0;
-                break;
-            }
-            self.quick += 1;
-            if self.quick >= QUICK {
-                if self.called.elapsed() >= SENT {
-                    self.discards.bytes = freed;
-                    self.discards.commands += 1;
-                }
-                break;
-            }
+    /// Returns how long they have waited; `None` if the group is gone.
+    pub(super) fn waited(&mut self) -> Option<Duration> {
+        if self.at.is_none_or(|at| at.elapsed() >= PRESSURE_EVERY) {
+            self.at = Some(Instant::now());
+            let found = Pressure::of_group(&self.of.directory).ok();
+            self.waited = found.map(|found| Duration::from_micros(found.some_us));
         }
-        self.discards
+        self.waited
     }
+}
 
-    /// Returns the I/O of other processes on any disk, or `None` where the kernel doesn't show it.
-    /// It counts reads as writes: reads of another disk would otherwise suggest that discards on
-    /// this one slow down no reader.
-    pub(super) fn others(&mut self, canary: CanaryIo) -> Option<Others> {
-        let vmstat = self.vmstat.as_ref()?;
-        if self.asked.is_none_or(|at| at.elapsed() >= TRAFFIC_EVERY) {
-            self.asked = Some(Instant::now());
-            self.traffic = vmstat.read()?;
+// How full the file system is: a full disk relaxes the goal.
+
+/// The time between two looks at the file system.
+const SPACE_EVERY: Duration = Duration::from_millis(250);
+
+/// Looks at a file system's free space from time to time.
+#[derive(Debug, Clone, Default)]
+pub(super) struct SpaceWatch {
+    /// Freeing gives the file system space.
+    pub(super) matters: bool,
+    /// The free space when it was last looked at.
+    pub(super) last: Option<Space>,
+    at: Option<Instant>,
+}
+
+impl SpaceWatch {
+    /// Begins. `matters`: what is freed gives the file system space; otherwise nothing is looked
+    /// at.
+    pub(super) fn new(matters: bool) -> SpaceWatch {
+        SpaceWatch {
+            matters,
+            ..SpaceWatch::default()
         }
-        let bytes = self.traffic.read - self.before.read.min(self.traffic.read);
-        let written = self.traffic.written - self.before.written.min(self.traffic.written);
-        let own = self.reads + canary.ops;
-        let all = (bytes + written) / BLOCK as u64;
-        Some(Others {
-            reads: Io::default(),
-            writes: all.saturating_sub(own),
-        })
     }
 
-    fn read(&mut self) -> io::Result<Duration> {
-        let blocks = (self.file.metadata()?.len() / BLOCK as u64).max(1);
-        let at = fastrand::u64(..blocks) * BLOCK as u64;
-        let began = Instant::now();
-        self.file.read_at(self.buffer.get(BLOCK), at)?;
-        self.reads += 1;
-        Ok(began.elapsed())
+    /// Looks at the file system of an open directory if it is time.
+    pub(super) fn look(&mut self, on: impl AsFd) {
+        if !self.matters || self.at.is_some_and(|at| at.elapsed() < SPACE_EVERY) {
+            return;
+        }
+        self.at = Some(Instant::now());
+        self.last = rustix::fs::fstatvfs(on).ok().map(|stat| Space {
+            free: stat.f_bavail.saturating_mul(stat.f_frsize),
+            size: stat.f_blocks.saturating_mul(stat.f_frsize),
+        });
     }
 }
 

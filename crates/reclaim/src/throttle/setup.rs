@@ -14,14 +14,11 @@ use storage::Commit;
 use storage::counter::Source;
 
 use super::canary::{self, Canary, CanaryError};
-use super::commits::{Commits, Ledger};
+use super::commits::{Commits, Ledger, Worker};
 use super::counters::DeviceCounters;
 use super::decisions::Decisions;
-use super::group::{Group, Protected};
-use super::monitor::Monitor;
-use super::space::SpaceWatch;
+use super::monitor::{Group, Monitor, Protected, SpaceWatch};
 use super::stack::Stack;
-use super::worker::Worker;
 use super::{Throttle, counters_failed, nameless, shown};
 use crate::event::{Event, Listener, Reporter};
 use crate::{ReclaimError, Result};
@@ -221,14 +218,13 @@ impl Observation {
         let sources: &[Source] = if paced { &stack.sources } else { &[] };
         let counters = DeviceCounters::open(&SysRoot::host(), sources).map_err(counters_failed)?;
         let group = pacing.protect.clone().filter(|_| paced).map(Group::new);
-        let uncounted = file.clone().filter(|_| stack.uncounted);
         let made = matches!(pacing.canary, CanaryFile::Made);
         let mut anchor = file.filter(|_| made && deletes);
         if deletes && anchor.is_none() && stack.commit == Commit::File {
             anchor = nameless(on).ok().map(Arc::new);
         }
         Ok(Observation {
-            monitor: Monitor::new(counters, canary, uncounted, group, paced),
+            monitor: Monitor::new(counters, canary, group, paced),
             anchor,
             no_canary,
             began: Instant::now(),

@@ -12,6 +12,10 @@ use storage::{Commit, Description, FileSystem, Harm};
 
 use crate::{ReclaimError, Result};
 
+/// The note where the counters of all devices are off.
+pub(crate) const UNSEEN: &str = "the devices' statistics are off: what is discarded can't be seen, \
+                                 and the rate is held instead";
+
 /// The longest discard in bytes: bio.bi_size has 32 bits (Linux, include/linux/blk_types.h).
 const LARGEST: u64 = 4 << 30;
 
@@ -40,8 +44,6 @@ pub struct Stack {
     pub(crate) granularity: u64,
     /// The devices whose statistics count.
     pub(crate) sources: Vec<Source>,
-    /// The counters of all devices are off, so that their discards don't show.
-    pub(crate) uncounted: bool,
     /// Sentences about anything odd in the file system and its devices.
     pub(crate) notes: Vec<String>,
 }
@@ -109,7 +111,6 @@ impl Stack {
         let mut notes: Vec<String> = odd.map(ToString::to_string).collect();
         let mode = mode(found, &leaves, &mut notes);
         let sources = counting(sys, counter::leaves(&found.devices));
-        let uncounted = mode == DebtMode::Commit && sources.is_empty();
         notes.extend(off(sys, &leaves, mode));
         let top = found.devices.iter().find(|device| device.level == 0);
         let commit = match mode {
@@ -125,6 +126,11 @@ impl Stack {
         let limits = leaves.iter().map(|leaf| &leaf.discard);
         let largest = limits.clone().map(|limit| limit.max_bytes);
         let granularity = limits.map(|limit| limit.granularity_bytes).max();
+        // Nobody sees its discards come.
+        let mode = match mode {
+            DebtMode::Commit if sources.is_empty() => DebtMode::Deferred,
+            mode => mode,
+        };
         Stack {
             mode,
             commit,
@@ -140,7 +146,6 @@ impl Stack {
                 .map_or(own, |bytes| own.min(bytes)),
             granularity: granularity.unwrap_or(0).max(block),
             sources,
-            uncounted,
             notes,
         }
     }
@@ -154,11 +159,12 @@ impl Stack {
             [] => DebtMode::Never,
             _ => DebtMode::Commit,
         };
-        Stack {
-            mode,
-            uncounted: false,
-            ..stack
-        }
+        Stack { mode, ..stack }
+    }
+
+    /// Returns whether the file system sends its discards when it likes.
+    pub(crate) fn discards_later(&self) -> bool {
+        self.mode == DebtMode::Deferred && self.commit == Commit::Within
     }
 
     /// Returns whether the file system sends discards, so that freeing is paced.
@@ -227,7 +233,7 @@ fn off(sys: &SysRoot, leaves: &[&DeviceInfo], mode: DebtMode) -> Option<String> 
         return None;
     }
     Some(match names.len() == leaves.len() {
-        true => "the pace is kept by what reads wait, and discards aren't counted".to_owned(),
+        true => UNSEEN.to_owned(),
         false => format!(
             "the counters of {} are off: those of the other devices stand for them",
             names.join(", ")
@@ -366,15 +372,16 @@ mod tests {
     }
 
     #[test]
-    fn where_all_counters_are_off_reads_tell() {
+    fn where_all_counters_are_off_the_rate_is_held() {
         let blind = stack(
             EXT4,
             &with(&[("/sys/class/block/sdx/queue/iostats", "0\n")]),
         );
-        assert!(
-            blind.mode == DebtMode::Commit && blind.uncounted,
-            "{blind:?}"
+        assert_eq!(
+            (blind.mode, blind.commit),
+            (DebtMode::Deferred, Commit::File)
         );
-        assert!(blind.sources.is_empty(), "{blind:?}");
+        assert!(blind.notes.iter().any(|note| note == UNSEEN), "{blind:?}");
+        assert!(!blind.discards_later());
     }
 }

@@ -16,7 +16,7 @@ use storage::{FileSystem, TrimReach, Warning, counter};
 use super::TrimError;
 use super::state::{Cursor, Of};
 use super::windows::Windows;
-use crate::throttle::Stack;
+use crate::throttle::{Stack, UNSEEN};
 use crate::{ReclaimError, directory};
 
 /// A part of a file system, in bytes.
@@ -281,9 +281,7 @@ impl Survey {
         }
         notes.extend(self.by_drive.as_ref().map(ToString::to_string));
         if self.stack.is_paced() && !self.is_counted() {
-            let why = "the devices' statistics are off: what is discarded can't be seen, and the \
-                       rate is held instead";
-            notes.push(why.to_owned());
+            notes.push(UNSEEN.to_owned());
         }
         notes
     }

@@ -15,7 +15,6 @@
 
 mod cleaner;
 mod cutting;
-mod file;
 mod probe;
 
 use std::fs::File;
@@ -34,8 +33,7 @@ use crate::throttle::{
     LONGEST_GRANT, Observation, Pacing, Purpose, Setup, Stack, Summary, Throttle, shown,
 };
 use crate::{ReclaimError, Result};
-use cutting::Cutting;
-use file::Remains;
+use cutting::{Cutting, Remains};
 
 pub use cleaner::Cleaned;
 pub(crate) use cleaner::Cleaner;

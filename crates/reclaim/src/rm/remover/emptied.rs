@@ -13,11 +13,10 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::{Remover, named};
+use super::{Remover, Why, named, unknown};
 use crate::event::Problem;
 use crate::rm::on_disk::ExpectedDiscards;
 use crate::rm::places::allocated;
-use crate::rm::spared::{Why, unknown};
 use crate::rm::trash::{FILE, Trash, rename_new};
 use crate::rm::tree::At;
 use crate::{ReclaimError, Result};
@@ -85,7 +84,7 @@ impl Remover<'_> {
             }
             Err(ReclaimError::Free { source, .. }) => match Errno::from_io_error(&source) {
                 Some(errno) => Problem::System(errno),
-                None => Problem::Words(crate::words::of_io(&source)),
+                None => Problem::Words(crate::error::words(&source)),
             },
             Err(error) => return Err(error),
         };
@@ -190,7 +189,7 @@ impl Remover<'_> {
 
 /// Why the space of a file comes free with its name, by the error of a truncation.
 fn cannot_empty(error: &io::Error) -> Why {
-    let why = crate::words::of_io(error);
+    let why = crate::error::words(error);
     Why::AtOnce(format!("emptying failed: {why}"))
 }
 
@@ -316,7 +315,7 @@ impl Place<'_> {
             // It isn't there, or something is mounted over it: the removal says so.
             Errno::NOENT | Errno::XDEV => refused(None, bytes),
             errno => {
-                let why = crate::words::of(errno);
+                let why = crate::error::words(&errno.into());
                 let why = format!("opening for writing failed: {why}");
                 refused(Some(Why::AtOnce(why)), bytes)
             }

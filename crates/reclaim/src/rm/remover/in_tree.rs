@@ -7,11 +7,10 @@ use linux::subvolume::Subvolume;
 use rustix::fs::AtFlags;
 use rustix::io::Errno;
 
-use super::{Item, Remover};
+use super::{Item, Remover, kept};
 use crate::Result;
 use crate::event::{Problem, Question};
 use crate::rm::Asking;
-use crate::rm::kept::kept;
 use crate::rm::survey::is_protected;
 use crate::rm::trash::Trash;
 use crate::rm::tree::{At, Enter, Entry, Kind, Left, Trail, Visit};

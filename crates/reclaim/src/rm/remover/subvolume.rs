@@ -6,10 +6,13 @@
 //! freed the last one and the goal allows more.
 
 use std::ffi::CStr;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::path::PathBuf;
 
 use linux::files::extents_within;
-use linux::subvolume::Subvolume;
+use linux::mounts::Mount;
+use linux::subvolume::{Kept, Subvolume};
+use record::units::names::quoted;
 use rustix::fs::AtFlags;
 use rustix::io::Errno;
 
@@ -53,7 +56,7 @@ impl Remover<'_> {
             None => Cleaner::default().wait(&on, found, hear)?,
         };
         if !freed {
-            let name = record::units::names::quoted(path);
+            let name = quoted(path);
             self.dialogue.note(&format_args!(
                 "{name} is deleted, and its space comes free when no process has a file of it open"
             ));
@@ -85,11 +88,8 @@ fn refused(error: &std::io::Error) -> Problem {
              swap file in use"
                 .to_owned(),
         ),
-        Some(Errno::NOTTY) => {
-            Problem::Words("the deletion of subvolumes needs Linux 5.7".to_owned())
-        }
         Some(errno) => Problem::System(errno),
-        None => Problem::Words(crate::words::of_io(error)),
+        None => Problem::Words(crate::error::words(error)),
     }
 }
 
@@ -135,4 +135,47 @@ fn is_large_and_unshared(at: BorrowedFd<'_>, name: &CStr) -> bool {
             extents_within(&file, 0, u64::MAX)
                 .is_ok_and(|extents| extents.iter().all(|extent| !extent.shared))
         })
+}
+
+/// Returns why a subvolume is not deleted, if `btrfs subvolume delete` would refuse it, or would leave
+/// a mount without its files. `parent`: the open directory that it is in. `has_mounts`: something is
+/// mounted in it.
+pub(in crate::rm) fn kept(
+    subvolume: &Subvolume,
+    parent: BorrowedFd<'_>,
+    has_mounts: bool,
+) -> Option<String> {
+    if let Some(mount) = mounted(subvolume, parent) {
+        let mount = quoted(mount);
+        return Some(format!(
+            "the subvolume is mounted at {mount}: unmount it first"
+        ));
+    }
+    if has_mounts {
+        return Some("something is mounted in the subvolume: unmount that first".to_owned());
+    }
+    let on = directory::reopen(parent).ok()?;
+    match subvolume.kept(on).ok()?? {
+        Kept::Contains(name) => {
+            let name = quoted(name);
+            Some(format!(
+                "it contains the subvolume {name}: remove that first"
+            ))
+        }
+        Kept::Default => Some(
+            "it is the default subvolume: choose another first (btrfs subvolume set-default)"
+                .to_owned(),
+        ),
+    }
+}
+
+/// Returns where a subvolume of the file system of an open directory is mounted, or a part of it.
+fn mounted(subvolume: &Subvolume, on: BorrowedFd<'_>) -> Option<PathBuf> {
+    let own = Mount::of(format!("/proc/self/fd/{}", on.as_raw_fd())).ok()?;
+    let option = format!("subvolid={}", subvolume.id);
+    let mounts = linux::mounts::list(&linux::SysRoot::host()).ok()?;
+    let mut mounts = mounts.into_iter();
+    mounts
+        .find(|mount| mount.device == own.device && mount.super_options.contains(&option))
+        .map(|mount| mount.mount_point)
 }

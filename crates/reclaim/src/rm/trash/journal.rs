@@ -162,7 +162,10 @@ pub(super) fn read(directory: BorrowedFd<'_>, name: &str) -> Result<Vec<Entry>, 
         Ok(file) => file,
         Err(Errno::NOENT) => return Err(Unreadable::Missing),
         Err(errno) => {
-            let why = format!("its journal can't be opened: {}", crate::words::of(errno));
+            let why = format!(
+                "its journal can't be opened: {}",
+                crate::error::words(&errno.into())
+            );
             return Err(Unreadable::Other(why));
         }
     };
@@ -175,7 +178,7 @@ pub(super) fn read(directory: BorrowedFd<'_>, name: &str) -> Result<Vec<Entry>, 
         .map_err(|error| {
             Unreadable::Other(format!(
                 "its journal can't be read: {}",
-                crate::words::of_io(&error)
+                crate::error::words(&error)
             ))
         })?;
     parse(&text)

@@ -69,7 +69,7 @@ impl Trash {
         entries: Vec<Entry>,
     ) -> Result<Trash, Unusable> {
         let held = OwnedDirectory::create(parent, parent_path, PREFIX)
-            .map_err(|error| Unusable(crate::words::of_io(&error.source)))?;
+            .map_err(|error| Unusable(crate::error::words(&error.source)))?;
         let path = parent_path.join(held.name());
         let trash = Trash {
             parent: Rc::clone(parent),
@@ -86,7 +86,7 @@ impl Trash {
             }),
             Err(errno) => {
                 trash.close(false, &mut Pauses::new(Progress::default(), &mut silent));
-                Err(Unusable(crate::words::of(errno)))
+                Err(Unusable(crate::error::words(&errno.into())))
             }
         }
     }
