@@ -2,6 +2,7 @@
 //! what they hold, remove the names for good.
 
 mod kept;
+mod links;
 mod lost;
 mod on_disk;
 mod places;
@@ -29,7 +30,8 @@ use places::{ASKED_ABOUT, Places};
 use removal::Removal;
 use survey::{Surveyed, survey};
 
-pub use resume::{Where, resume};
+pub use links::Stays;
+pub use resume::{Where, left_elsewhere, resume};
 pub use spared::{Spared, Why};
 pub use volumes::Volumes;
 
@@ -107,8 +109,12 @@ pub struct Stopped {
 pub struct Intention {
     /// The argument.
     pub path: PathBuf,
-    /// Bytes that it holds.
+    /// Bytes that come free with it.
     pub bytes: u64,
+    /// The files in it that also have other names, which stay or which a later argument removes.
+    pub stays: Stays,
+    /// Whether `bytes` are a bound: its file system lets files share blocks.
+    pub at_most: bool,
     /// Names in it, itself among them.
     pub names: u64,
     /// Why it is removed in place, where it is.
@@ -134,6 +140,7 @@ pub fn intend(
     volumes: &mut Volumes,
     listener: &mut Listener<'_>,
 ) -> Result<(Vec<Intention>, u64)> {
+    volumes.count_links();
     let mut places = Places::new(options);
     let mut all: Vec<Intention> = Vec::new();
     let (arguments, failures) = places.look(paths, listener);
@@ -147,6 +154,7 @@ pub fn intend(
         };
         let names = survey(&surveyed, volumes, false, listener)?;
         let (bytes, enough) = volumes.take_amounts();
+        let stays = volumes.end_argument();
         // Another file system may be mounted there.
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let own = rustix::fs::openat(&parent.fd, &*argument.name, flags, Mode::empty());
@@ -169,6 +177,8 @@ pub fn intend(
         all.push(Intention {
             path: argument.path,
             bytes,
+            stays,
+            at_most: directory::may_share_blocks(on),
             names,
             in_place,
             paced,
