@@ -44,11 +44,9 @@ pub struct Second {
     /// Operations per second of the first actor, over all of its series; `None`
     /// while it isn't running.
     pub ops_per_s: Option<f64>,
-    /// 99th percentile of its latency, in microseconds, of the slowest of its
-    /// series; `None` when nothing completed.
-    pub p99_us: Option<f64>,
-    /// Age of its oldest operation in flight, in microseconds.
-    pub oldest_us: Option<f64>,
+    /// The longest wait of its operations, completed or in flight, in microseconds; `None` when there
+    /// was none.
+    pub worst_us: Option<f64>,
     /// Bytes discarded per second.
     pub discard_bytes_per_s: f64,
     /// Bytes freed and not yet discarded.

@@ -67,10 +67,10 @@ impl Watched {
         None
     }
 
-    /// 99th percentile of the response time in the current second, in microseconds.
-    pub(crate) fn second_p99_us(&self) -> Option<f64> {
+    /// The longest response time in the current second, in microseconds.
+    pub(crate) fn second_max_us(&self) -> Option<f64> {
         let response = &self.second.response;
-        (!response.is_empty()).then(|| response.value_at_quantile(0.99) as f64 / 1e3)
+        (!response.is_empty()).then(|| response.max() as f64 / 1e3)
     }
 
     /// How the first failed operation failed.

@@ -47,6 +47,14 @@ pub(crate) fn kind(open: impl AsFd) -> Option<u64> {
         .ok()
 }
 
+/// The kinds whose files never share blocks: ext2 to ext4, and tmpfs.
+const UNSHARED: [u64; 2] = [0xef53, 0x0102_1994];
+
+/// Returns whether files of this file system may share blocks, as reflinks and snapshots do.
+pub(crate) fn may_share_blocks(open: impl AsFd) -> bool {
+    kind(open).is_none_or(|kind| !UNSHARED.contains(&kind))
+}
+
 /// Returns the device number of an open file or directory, as `stat` shows it.
 pub(crate) fn device(open: impl AsFd) -> Option<u64> {
     rustix::fs::fstat(open).map(|stat| stat.st_dev).ok()

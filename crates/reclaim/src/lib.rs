@@ -27,7 +27,7 @@ mod volume;
 pub use error::{ReclaimError, Result};
 pub use event::{Event, Listener, Looked, Problem, Progress, Question, Reply, silent};
 pub use rm::{
-    Asking, Intention, Options, Outcome, PreserveRoot, Spared, Stopped, Volumes, Where, Why,
-    intend, remove, resume,
+    Asking, Intention, Options, Outcome, PreserveRoot, Spared, Stays, Stopped, Volumes, Where, Why,
+    intend, left_elsewhere, remove, resume,
 };
 pub use volume::{Cleaned, Emptied, Volume};

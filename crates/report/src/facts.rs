@@ -56,7 +56,7 @@ fn writes(writes: &Writes) -> Fact {
     let figures = |figures: WriteFigures| {
         let rate = bytes(figures.bytes_per_s as u64);
         match figures.lumpiness {
-            Some(lumpiness) => format!("{rate}/s at a lumpiness of {lumpiness:.2}"),
+            Some(lumpiness) => format!("{rate}/s ± {}", percent(lumpiness)),
             None => format!("{rate}/s"),
         }
     };
@@ -64,7 +64,7 @@ fn writes(writes: &Writes) -> Fact {
     let beside = writes.delete.map(|it| figures(it) + " beside the deletion");
     let parts: Vec<String> = before.into_iter().chain(beside).collect();
     let (parts, interval) = (parts.join(", "), seconds(writes.interval_ms / 1e3));
-    let how = format!("(standard deviation over mean, of intervals of {interval})");
+    let how = format!("(±: standard deviation of intervals of {interval})");
     fact("writes", Tone::Plain, format!("{parts} {how}"))
 }
 
@@ -119,7 +119,7 @@ fn waits(waits: &Waited) -> Option<Fact> {
     if !waits.missing.is_empty() {
         text += &format!(" Not found out: {}.", waits.missing.join("; "));
     }
-    (!text.is_empty()).then(|| fact("who waited", Tone::Plain, text.trim_start()))
+    (!text.is_empty()).then(|| fact("waits", Tone::Plain, text.trim_start()))
 }
 
 fn foreground(facts: &mut Vec<Fact>, seen: &Foreground, verdict: &Verdict) {
@@ -269,7 +269,7 @@ fn discard(facts: &mut Vec<Fact>, verdict: &Verdict) {
     let parts = [
         debt.map(|most| format!("up to {most} freed and not yet discarded")),
         discard.first_discard_lag_s.map(first),
-        drain.map(|long| format!("paid {long} after the last deletion call")),
+        drain.map(|long| format!("all discarded {long} after the last deletion call")),
     ];
     facts.extend(joined("debt", parts));
 }
@@ -313,18 +313,18 @@ fn busy(discard: &Discard) -> Option<f64> {
 
 fn cost(fit: &Fit) -> Option<Fact> {
     let size = fit.at_mib.map(|mib| bytes((mib * MIB as f64) as u64));
-    let at = size.map_or(String::new(), |size| format!(" (at {size})"));
+    let of = size.map_or(String::new(), |size| format!(" of {size}"));
     let service = fit.service_us.map(latency_us);
     let line = |(a, b)| format!("{} + {} per MiB", latency_us(a), latency_us(b));
     let ops = |ops: f64| {
         let range = range(fit.ops_per_discard_95, |ops| format!("{ops:.1}"));
         let depth = fit.depth;
-        let at = depth.map_or(String::new(), |depth| format!(" at depth {depth}"));
-        format!("{ops:.1}{range} operations completed per discard{at}")
+        let queued = depth.map_or(String::new(), |depth| format!(" ({depth} in flight)"));
+        format!("beside each, {ops:.1}{range} operations of others completed{queued}")
     };
     let parts = [
-        service.map(|us| format!("a discard takes {us}{at}")),
-        fit.a_us.zip(fit.b_us_per_mib).map(line),
+        service.map(|us| format!("a discard{of} takes {us}")),
+        (fit.a_us.zip(fit.b_us_per_mib)).map(|fit| format!("one of any size {}", line(fit))),
         fit.ops_per_discard.filter(|ops| ops.is_finite()).map(ops),
     ];
     joined("cost", parts)
@@ -342,8 +342,10 @@ fn barrier(fit: &Fit) -> Option<String> {
     let word = match fit.barrier {
         Some(true) => "yes",
         Some(false) => "no",
-        None if blocks.is_some() => "unclear",
-        None => return None,
+        None => {
+            let why = why_unclear(fit);
+            return blocks.map(|blocks| format!("unclear{blocks}, but {why}"));
+        }
     };
     let between = match (fit.depth, fit.between()) {
         (Some(depth), Between::OneDepth) => {
@@ -352,6 +354,26 @@ fn barrier(fit: &Fit) -> Option<String> {
         _ => String::new(),
     };
     Some(format!("{word}{}{between}", blocks.unwrap_or_default()))
+}
+
+/// Why the figures don't show whether each discard stops all other I/O.
+fn why_unclear(fit: &Fit) -> String {
+    match (fit.between(), fit.ops_per_discard, fit.depth) {
+        (Between::OneDepth, ..) => {
+            "too few discards came in the stall, or several drives shared them".to_owned()
+        }
+        (Between::Other, ..) if fit.serves_others() => {
+            "the drive also wrote, and discards may have waited for its flushes".to_owned()
+        }
+        (_, Some(ops), Some(depth)) => {
+            let range = range(fit.ops_per_discard_95, |ops| format!("{ops:.1}"));
+            format!(
+                "{ops:.1}{range} operations complete between two discards, where a barrier lets one \
+                 queue depth ({depth}) through"
+            )
+        }
+        _ => "how many operations complete between two discards is unknown".to_owned(),
+    }
 }
 
 /// ` (3.1 to 4.2)`, a figure's 95 % confidence interval, where it has one.
@@ -392,6 +414,37 @@ fn control(control: &Control) -> Fact {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_unclear_barrier_says_why() {
+        let fit = |ops, ops_95, blocked_95| Fit {
+            depth: Some(8),
+            ops_per_discard: Some(ops),
+            ops_per_discard_95: Some(ops_95),
+            blocked: Some(0.99),
+            blocked_95: Some(blocked_95),
+            ..Fit::default()
+        };
+        let stopped = [0.99, 1.0];
+        for (fit, why) in [
+            (
+                fit(36.0, [0.0, 73.7], stopped),
+                "99 % (99 % to 100 %) of its time, but 36.0 (0.0 to 73.7) operations complete between \
+                 two discards, where a barrier lets one queue depth (8) through",
+            ),
+            (fit(8.0, [7.9, 8.1], stopped), "but too few discards came"),
+            (
+                fit(40.0, [39.0, 41.0], [0.1, 0.2]),
+                "but the drive also wrote",
+            ),
+        ] {
+            let text = barrier(&fit).unwrap();
+            assert!(
+                text.starts_with("unclear: ") && text.contains(why),
+                "{text}"
+            );
+        }
+    }
 
     #[test]
     fn devices_were_busy_no_longer_than_discards_waited() {

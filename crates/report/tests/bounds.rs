@@ -367,7 +367,7 @@ proptest! {
 
     #[test]
     fn any_live_line_fits(
-        elapsed_s in figure(), rate in maybe(), p99_us in maybe(), oldest_us in maybe(),
+        elapsed_s in figure(), rate in maybe(), worst_us in maybe(), stalls: bool,
         discard_bytes_per_s in figure(), debt_bytes in count(), phase in phase(),
         width in 40_u16..=200, unicode: bool,
     ) {
@@ -377,8 +377,8 @@ proptest! {
             phase: phase.name,
             part: phase.part,
             ops_per_s: rate,
-            p99_us,
-            oldest_us,
+            worst_us,
+            stalls,
             discard_bytes_per_s,
             debt_bytes,
         };

@@ -46,10 +46,10 @@ STALL  Deleting 1.0 TiB stalled reads for 16.9 s (to 4.3 % of 92,100/s).
   TRIM       65.1 GB/s (60.6 GiB/s); 8,205 discards of 128 MiB, 1.0 TiB in all;
              busy with them for at most 16.9 s; mean wait 2.1 ms
   debt       up to 1.0 TiB freed and not yet discarded; the first discard came
-             18.2 s after the first deletion call; paid 34.9 s after the last
-             deletion call
-  cost       a discard takes 2.1 ms (at 128 MiB); 8.0 (7.8 to 8.2) operations
-             completed per discard at depth 8
+             18.2 s after the first deletion call; all discarded 34.9 s after
+             the last deletion call
+  cost       a discard of 128 MiB takes 2.1 ms; beside each, 8.0 (7.8 to 8.2)
+             operations of others completed (8 in flight)
   barrier    yes: a discard blocks other I/O for 96 % (95 % to 97 %) of its
              time; about one queue depth (8) completes between two
 ",
@@ -89,8 +89,8 @@ STALL  Deleting 1.0 TiB stalled reads for 16.9 s (to 4.3 % of 92,100/s).
   TRIM       65.1 GB/s (60.6 GiB/s); 8,205 discards of 128 MiB, 1.0 TiB in all;
              busy with them for at most 16.9 s; mean wait 2.1 ms
   debt       up to 1.0 TiB freed and not yet discarded; the first discard came
-             18.2 s after the first deletion call; paid 34.9 s after the last
-             deletion call
+             18.2 s after the first deletion call; all discarded 34.9 s after
+             the last deletion call
 ",
     );
 }
@@ -139,10 +139,10 @@ SLOWDOWN  Deleting 512 GiB slowed reads to 88 % of 102,000/s for 1.4 s.
   TRIM       at least 65.1 GB/s (60.6 GiB/s); 8,205 discards of 128 MiB, 1.0 TiB
              in all; busy with them for at most 16.9 s; mean wait 2.1 ms
   debt       up to 1.0 TiB freed and not yet discarded; the first discard came
-             18.2 s after the first deletion call; paid 34.9 s after the last
-             deletion call
-  cost       a discard takes 2.4 ms (at 3.8 GiB); 100 µs + 590 ns per MiB; 686.3
-             operations completed per discard
+             18.2 s after the first deletion call; all discarded 34.9 s after
+             the last deletion call
+  cost       a discard of 3.8 GiB takes 2.4 ms; one of any size 100 µs + 590 ns
+             per MiB; beside each, 686.3 operations of others completed
   barrier    no: a discard blocks other I/O for 20 % (15 % to 25 %) of its time
 ",
     );
@@ -185,8 +185,8 @@ STALL  Deleting 75.0 GiB stalled reads for 12.0 s (to 2.0 % of 36,000/s in its
   TRIM       65.1 GB/s (60.6 GiB/s); 8,205 discards of 128 MiB, 1.0 TiB in all;
              busy with them for at most 16.9 s; mean wait 2.1 ms
   debt       up to 1.0 TiB freed and not yet discarded; the first discard came
-             18.2 s after the first deletion call; paid 34.9 s after the last
-             deletion call
+             18.2 s after the first deletion call; all discarded 34.9 s after
+             the last deletion call
 
 - Discards were in service nearly all the time while files were created and
   dropped, so what they cost can't be separated from what the writes cost. A
@@ -320,10 +320,10 @@ INCONCLUSIVE  Reads dipped for 16.9 s, but as much in the control run.
   TRIM       65.1 GB/s (60.6 GiB/s); 8,205 discards of 128 MiB, 1.0 TiB in all;
              busy with them for at most 16.9 s; mean wait 2.1 ms
   debt       up to 1.0 TiB freed and not yet discarded; the first discard came
-             18.2 s after the first deletion call; paid 34.9 s after the last
-             deletion call
-  cost       a discard takes 2.1 ms (at 128 MiB); 8.0 (7.8 to 8.2) operations
-             completed per discard at depth 8
+             18.2 s after the first deletion call; all discarded 34.9 s after
+             the last deletion call
+  cost       a discard of 128 MiB takes 2.1 ms; beside each, 8.0 (7.8 to 8.2)
+             operations of others completed (8 in flight)
   barrier    yes: a discard blocks other I/O for 96 % (95 % to 97 %) of its
              time; about one queue depth (8) completes between two
   control    without discards (nodiscard): no stall; reader dipped for 15.3 s

@@ -21,6 +21,8 @@
 //! # Ok::<(), storage::remount::RemountError>(())
 //! ```
 
+mod lock;
+
 use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -35,18 +37,14 @@ use rustix::mount as syscalls;
 
 use crate::FileSystem;
 use linux::SysRoot;
-use linux::mounts::{self, DeviceNumber, Mount, MountError};
+use linux::mounts::{self, Mount, MountError};
 use linux::patience;
 use linux::watcher::{Undo, Watcher};
+use lock::LockFile;
 
 /// Another guard may hold the file system for so long: that of a process that was just killed is
 /// about to restore it and release the lock.
 const BUSY_FOR: Duration = Duration::from_secs(2);
-
-/// Where the locks of file systems are: the option is the same for all mounts of one, and
-/// no directory is in all of them. The mount's root is locked as well, for another container
-/// has another `/run`.
-const LOCKS: &str = "/run/trimbench";
 
 /// Why discards were not switched off, or not on again.
 #[derive(Debug, thiserror::Error)]
@@ -384,7 +382,7 @@ pub fn settled(mount: &Mount) -> Result<Mount, RemountError> {
 struct Locked {
     root: OwnedFd,
     /// `None` where there is no place for it.
-    lock: Option<OwnedFd>,
+    lock: Option<LockFile>,
 }
 
 /// Opens a mount's root and locks its file system against other guards.
@@ -400,25 +398,16 @@ fn open_locked(mount: &Mount) -> Result<Locked, RemountError> {
     if opened.id != mount.id {
         return Err(RemountError::Covered { path: path() });
     }
-    let lock = open_lock(mount.device);
-    for fd in [Some(&root), lock.as_ref()].into_iter().flatten() {
+    let lock = |fd: BorrowedFd<'_>| {
         let take = || rustix::fs::flock(fd, FlockOperation::NonBlockingLockExclusive);
         patience::while_is(Errno::WOULDBLOCK, BUSY_FOR, take).map_err(|errno| match errno {
             Errno::WOULDBLOCK => RemountError::Busy { path: path() },
             errno => failed(errno),
-        })?;
-    }
+        })
+    };
+    lock(root.as_fd())?;
+    let lock = LockFile::lock(mount.device, lock)?;
     Ok(Locked { root, lock })
-}
-
-/// The file whose lock is a file system's; `None` where it can't be made, as without root, and
-/// where another user could put it into place.
-fn open_lock(device: DeviceNumber) -> Option<OwnedFd> {
-    let _ = rustix::fs::mkdir(LOCKS, Mode::RWXU | Mode::XGRP | Mode::XOTH);
-    let flags = OFlags::RDONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let directory = linux::files::own_directory(Path::new(LOCKS)).ok()?;
-    let name = format!("remount-{device}");
-    rustix::fs::openat(directory, name, flags, Mode::RUSR | Mode::WUSR).ok()
 }
 
 /// The option that puts a mount's discards back exactly as they are.

@@ -8,9 +8,7 @@ use std::time::Duration;
 use pace::{CanaryWaits, GoalResult, Kept, LateReads, Limit, Measured, ReaderLoss, Witness};
 use reclaim::throttle::Summary;
 use record::absence;
-use record::units::{
-    self, count, counted, duration_exact, latency_us, percent, percent_exact, rate,
-};
+use record::units::{self, count, duration_exact, latency_us, percent, percent_exact, rate};
 
 use crate::goal::GoalArgs;
 
@@ -35,7 +33,7 @@ pub(crate) fn lost(summary: &Summary) -> String {
     };
     let canary = match observed.and_then(|observed| observed.canary) {
         Some(canary) => of_canary(&canary),
-        None => "a read's wait: not measured".to_owned(),
+        None => "trimbench's own reads: not measured".to_owned(),
     };
     format!("{series}; {canary}")
 }
@@ -43,11 +41,11 @@ pub(crate) fn lost(summary: &Summary) -> String {
 /// Reports the loss of those who read, or flush. `ops`: what they do.
 fn of_series(readers: &ReaderLoss, ops: &str) -> String {
     let (before, during) = (rate(readers.baseline_per_s), rate(readers.during_per_s));
-    let rates = format!("{before} without discards, {during} in all");
+    let rates = format!("{before} without discards, {during} over all the time");
     if readers.open_loop {
         let (wait, usual) = (seconds(readers.wait_s), seconds(readers.usual_wait_s));
         return format!(
-            "other I/O lost no {ops}, for its {ops} don't wait for each other ({rates}), but each took \
+            "other I/O kept its rate ({rates}), because its {ops} don't wait for each other; each took \
              {wait} instead of {usual}"
         );
     }
@@ -67,8 +65,10 @@ fn of_canary(canary: &CanaryWaits) -> String {
     let (added, most) = (time(canary.p999_added), time(canary.max_added));
     let reads = count(canary.reads);
     match canary.reads < FOR_P999 {
-        true => format!("of {reads} reads none waited more than {most} longer"),
-        false => format!("one read in 1,000 waited {added} longer or more, none more than {most}"),
+        true => format!("trimbench's own {reads} reads took at most {most} longer than usual"),
+        false => format!(
+            "of trimbench's own {reads} reads, 1 in 1,000 took {added} longer than usual, the longest {most}"
+        ),
     }
 }
 
@@ -167,7 +167,7 @@ fn on_whom(result: &GoalResult) -> &'static str {
     match result.witness {
         Some(Witness::Readers) => " (measured on the drive's readers)",
         Some(Witness::Flushers) => " (measured on the flushes of programs that sync)",
-        Some(Witness::Canary) => " (measured on our canary's reads)",
+        Some(Witness::Canary) => " (measured on trimbench's own reads)",
         Some(Witness::Clock | Witness::Group) | None => "",
     }
 }
@@ -204,9 +204,10 @@ fn not_ours(over: LateReads) -> Option<String> {
     .collect();
     let reads = over.all() - over.our_discards;
     (reads > 0).then(|| {
-        let (reads, parts) = (counted(reads, "more read"), parts.join("; "));
+        let (reads, parts) = (count(reads), parts.join("; "));
         format!(
-            "{reads} of the canary waited longer than that, which the goal doesn't count: {parts}"
+            "{reads} more of trimbench's own reads waited longer than that. The goal does not count them: \
+             {parts}"
         )
     })
 }
@@ -273,7 +274,7 @@ mod tests {
             witness: Some(Witness::Canary),
             ..met
         };
-        let on = "(measured on our canary's reads)";
+        let on = "(measured on trimbench's own reads)";
         assert!(goal(&on_canary).ends_with(on), "{}", goal(&on_canary));
         let unsure = GoalResult {
             witness: Some(Witness::Flushers),
@@ -300,7 +301,7 @@ mod tests {
         assert_eq!(
             goal(&missed),
             "goal --max-latency 5ms missed: beside our discards a read waited 25.9 ms longer, \
-             20.9 ms too much (measured on our canary's reads); first missed 1.2 s after its start; worst 3.4 s after its start"
+             20.9 ms too much (measured on trimbench's own reads); first missed 1.2 s after its start; worst 3.4 s after its start"
         );
         let unmeasured = GoalResult {
             kept: Kept::NotMeasured,
@@ -320,7 +321,7 @@ mod tests {
         };
         assert_eq!(
             not_ours(over).unwrap(),
-            "1 more read of the canary waited longer than that, which the goal doesn't count: 1 beside a flush, of our commits or of others"
+            "1 more of trimbench's own reads waited longer than that. The goal does not count them: 1 beside a flush, of our commits or of others"
         );
         assert_eq!(not_ours(LateReads { flushes: 0, ..over }), None);
     }

@@ -31,6 +31,8 @@ pub(crate) struct Progress {
     style: Style,
     interval: Duration,
     next_plain_s: f64,
+    /// The worst second since the last plain line.
+    worst: Option<Second>,
     preparing: Option<Preparing>,
 }
 
@@ -60,6 +62,7 @@ impl Progress {
             style: Stream::Err.style(),
             interval,
             next_plain_s: 0.0,
+            worst: None,
             preparing: None,
         }
     }
@@ -70,6 +73,40 @@ impl Progress {
             Kind::Plain => Stream::Err.print(&format!("{text}\n")),
             Kind::Terminal(bar) => bar.println(text),
         }
+    }
+}
+
+impl Progress {
+    fn line(&self, second: &Second) -> String {
+        let worst_us = second.worst_us;
+        let line = LiveLine {
+            elapsed_s: second.at_s,
+            phase: second.phase,
+            part: second.part,
+            ops_per_s: second.ops_per_s,
+            worst_us,
+            stalls: worst_us.is_some_and(|us| us > self.interval.as_secs_f64() * 1e6),
+            discard_bytes_per_s: second.discard_bytes_per_s,
+            debt_bytes: second.debt_bytes,
+        };
+        terminal::live(&line, &self.style)
+    }
+}
+
+/// The figures of this second, each with the worst since the last plain line.
+fn worse(before: Option<Second>, now: &Second) -> Second {
+    let Some(before) = before else {
+        return now.clone();
+    };
+    let both = |before: Option<f64>, now: Option<f64>, of: fn(f64, f64) -> f64| {
+        [before, now].into_iter().flatten().reduce(of)
+    };
+    Second {
+        ops_per_s: both(before.ops_per_s, now.ops_per_s, f64::min),
+        worst_us: both(before.worst_us, now.worst_us, f64::max),
+        discard_bytes_per_s: before.discard_bytes_per_s.max(now.discard_bytes_per_s),
+        debt_bytes: before.debt_bytes.max(now.debt_bytes),
+        ..now.clone()
     }
 }
 
@@ -136,27 +173,20 @@ impl Observer for Progress {
         if second.phase == PhaseName::Prepare {
             return;
         }
-        let aged = |us: &f64| Duration::from_secs_f64(us / 1e6) > self.interval;
-        let line = terminal::live(
-            &LiveLine {
-                elapsed_s: second.at_s,
-                phase: second.phase,
-                part: second.part,
-                ops_per_s: second.ops_per_s,
-                p99_us: second.p99_us,
-                oldest_us: second.oldest_us.filter(aged),
-                discard_bytes_per_s: second.discard_bytes_per_s,
-                debt_bytes: second.debt_bytes,
-            },
-            &self.style,
-        );
         match &self.kind {
             Kind::Quiet => {}
-            Kind::Terminal(bar) => bar.set_message(line),
-            Kind::Plain if second.at_s < self.next_plain_s => {}
+            Kind::Terminal(bar) => bar.set_message(self.line(second)),
             Kind::Plain => {
+                let worst = worse(self.worst.take(), second);
+                if second.at_s < self.next_plain_s {
+                    self.worst = Some(worst);
+                    return;
+                }
+                if self.next_plain_s == 0.0 {
+                    self.say("each line has the worst of the seconds since the line before");
+                }
                 self.next_plain_s = second.at_s + PLAIN_EVERY_S;
-                self.say(&line);
+                self.say(&self.line(&worst));
             }
         }
     }
@@ -242,6 +272,26 @@ pub(crate) fn swept(found: &bench::Swept) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_plain_line_has_the_worst_of_the_seconds_before_it() {
+        let of = |at_s, ops_per_s, worst_us| Second {
+            at_s,
+            phase: PhaseName::Delete,
+            part: Part::Main,
+            ops_per_s,
+            worst_us,
+            discard_bytes_per_s: 0.0,
+            debt_bytes: 0,
+        };
+        let stalled = of(7.0, Some(4e3), Some(3e5));
+        let worst = worse(Some(stalled), &of(8.0, Some(9e4), Some(90.0)));
+        assert_eq!(
+            (worst.at_s, worst.ops_per_s, worst.worst_us),
+            (8.0, Some(4e3), Some(3e5))
+        );
+        assert_eq!(worse(None, &of(8.0, None, None)).ops_per_s, None);
+    }
 
     #[test]
     fn plain_progress_tells_how_far_how_fast_and_how_long() {

@@ -64,8 +64,9 @@ impl Session<'_> {
         }
         let began_s = self.second.began.as_secs_f64();
         let foreground = self.actors.first().map_or(0, |a| a.series().len());
-        let p99s = self.series[..foreground].iter().map(Watched::second_p99_us);
-        let p99_us = p99s.flatten().reduce(f64::max);
+        let longest = self.series[..foreground].iter().map(Watched::second_max_us);
+        let worst_us = longest.chain([self.second.oldest_us]).flatten();
+        let worst_us = worst_us.reduce(f64::max);
         self.record_histograms(|series| &mut series.second, Grain::SecondAt(began_s));
         let second = std::mem::replace(&mut self.second, SecondSoFar::from(self.last));
         let there_s = elapsed - second.away_s;
@@ -75,8 +76,7 @@ impl Session<'_> {
             part: self.part,
             ops_per_s: (!self.actors.is_empty() && there_s > 0.0)
                 .then(|| second.ops as f64 / there_s),
-            p99_us,
-            oldest_us: second.oldest_us,
+            worst_us,
             discard_bytes_per_s: second.discarded_bytes as f64 / elapsed,
             debt_bytes: self.freed_bytes.saturating_sub(self.discarded.bytes()),
         });

@@ -193,9 +193,11 @@ fn found(points: &[Point], goal: &Goal) -> (Finding, Option<Trial>, String) {
         _ if set.is_some() => (Finding::Limit, set, stall + &limit_text + &missed),
         _ if all_missed(points, goal) => {
             let text = format!(
-                "{stall} No paced way held the goal of {}, so nothing is changed.{missed} Give a \
-                 larger slowdown, or size for a longer and surer measurement.",
+                "{stall} No paced way held the goal of {}, so nothing is changed.{missed} \
+                 Allow a larger loss (--set slowdown={}), or measure more for surer figures (a larger \
+                 --set size=, with a longer --for).",
                 record::units::percent(goal.slowdown),
+                record::units::percent_exact((2.0 * goal.slowdown).min(1.0)),
             );
             (Finding::GoalMissed, None, text)
         }

@@ -13,8 +13,6 @@ use record::RunRecord;
 
 /// Fewer discards than this tell nothing.
 const LEAST_DISCARDS: u64 = 20;
-/// A drive that takes surely less than this share of the time from others serves them meanwhile.
-const SERVES: f64 = 0.8;
 /// A drive that wrote in this share of the stalled intervals may have been flushed as often. Then
 /// discards waited for flushes, and reads that went on meanwhile say nothing about discards.
 const WROTE: f64 = 0.1;
@@ -53,7 +51,7 @@ fn wrote(record: &RunRecord, actor: &Judged) -> f64 {
 fn word(fit: &Fit) -> Option<bool> {
     match fit.between() {
         Between::OneDepth => Some(true),
-        Between::Other => (fit.blocked_95?[1] <= SERVES).then_some(false),
+        Between::Other => fit.serves_others().then_some(false),
         Between::Unclear => None,
     }
 }

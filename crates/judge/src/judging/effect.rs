@@ -376,13 +376,16 @@ impl<'a> View<'a> {
 
     /// Returns whether the discards were over too soon for a finding.
     ///
-    /// Either the low cells beside them lost more than noise does, but the discards took too short
-    /// for a stall. Or the discards' waits are so short that even a standstill would not show.
+    /// Either the low cells beside them lost more than noise does, whatever made them low, but the
+    /// discards took too short for a stall. Or the discards' waits are so short that even a standstill would not show.
     fn too_short_to_stall(&self, active_s: f64) -> bool {
         let Laid { grid, lows, .. } = self.laid;
-        let cost = runs::cost(grid, lows, &self.stalls());
+        let is_beside = |piece: &&Piece| grid.covered[piece.cells.clone()].contains(&true);
+        let beside: Vec<&Piece> = self.laid.pieces.iter().filter(is_beside).collect();
+        let cost = runs::cost(grid, lows, &beside);
         // They may have begun and ended anywhere within their first and last cell.
-        let short = active_s < self.least_s() + 2.0 * grid.cell_s - 1e-3;
+        let covered_s = self.seconds(cells_of(&grid.covered));
+        let short = covered_s < self.least_s() + 2.0 * grid.cell_s - 1e-3;
         if short && cost.is_some_and(|cost| self.beyond_noise(&cost)) {
             return true;
         }

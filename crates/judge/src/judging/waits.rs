@@ -28,7 +28,7 @@ pub(super) fn waited(record: &RunRecord) -> Option<Waited> {
     })
 }
 
-/// `The deleter waited 1.9 s of 2.0 s in 45 discards of its own (unlinkat); …`
+/// `deleter ran for 2.0 s and waited 1.9 s in 45 discards of its own (unlinkat); …`
 fn sentence(waits: &Waits, unseen: &[String]) -> Option<String> {
     let seen = |actor| Some((actor, ActorWaits::phase(actor, PhaseName::Delete)?));
     let mut seen: Vec<(&ActorWaits, &PhaseWaits)> = waits.actors.iter().filter_map(seen).collect();
@@ -108,7 +108,10 @@ fn clause(actor: &ActorWaits, phase: &PhaseWaits) -> String {
     };
     match parts.is_empty() {
         true => format!("{name}{threads} waited for no storage in {whole}"),
-        false => format!("{name}{threads} waited, of {whole}, {}", listed(&parts)),
+        false => format!(
+            "{name}{threads} ran for {whole} and waited {}",
+            listed(&parts)
+        ),
     }
 }
 
@@ -182,8 +185,8 @@ mod tests {
         ]);
         assert_eq!(
             sentence.unwrap(),
-            "deleter waited, of 2.0 s, 1.9 s in 45 discards of its own (unlinkat); reader \
-             (8 threads) waited, of 24.0 s, 20.0 s behind discards (pread) and 4.0 s for its own \
+            "deleter ran for 2.0 s and waited 1.9 s in 45 discards of its own (unlinkat); reader \
+             (8 threads) ran for 24.0 s and waited 20.0 s behind discards (pread) and 4.0 s for its own \
              reads and writes (pread); canary waited for no storage in 3.0 s."
         );
     }

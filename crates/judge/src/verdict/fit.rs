@@ -49,7 +49,15 @@ pub struct Fit {
     pub blocked_95: Option<[f64; 2]>,
 }
 
+/// A drive that takes surely less than this share of the time from others serves them meanwhile.
+const SERVES: f64 = 0.8;
+
 impl Fit {
+    /// Returns whether others' I/O surely goes on during a discard.
+    pub fn serves_others(&self) -> bool {
+        self.blocked_95.is_some_and(|[_, high]| high <= SERVES)
+    }
+
     /// Returns whether about one queue depth of operations completed for each discard. Within a
     /// quarter of the depth counts as one.
     pub fn between(&self) -> Between {

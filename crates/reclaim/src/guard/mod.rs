@@ -235,6 +235,15 @@ pub enum GuardError {
     #[error(transparent)]
     Reclaim(#[from] ReclaimError),
     #[error(
+        "cannot open {}: {}; name the mount point of a file system",
+        quoted(path),
+        crate::error::words(source)
+    )]
+    Path {
+        path: PathBuf,
+        source: std::io::Error,
+    },
+    #[error(
         "{} is guarded already{}; one guard is enough: see trimbench guard status {}",
         quoted(path), by(*pid), quoted(path)
     )]

@@ -115,6 +115,13 @@ pub(super) fn is_there(state: BorrowedFd<'_>) -> bool {
     FILES.into_iter().any(|name| directory::has(state, name))
 }
 
+/// Removes the notes of a state.
+pub(super) fn remove(state: BorrowedFd<'_>) {
+    for name in FILES {
+        directory::remove(state, name);
+    }
+}
+
 fn bytes(state: BorrowedFd<'_>, name: &str) -> io::Result<Vec<u8>> {
     let file = directory::open(state, name)?;
     let length = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);

@@ -51,7 +51,7 @@ impl Candidate {
         path: &Path,
         options: &GuardOptions,
     ) -> Result<(Candidate, Way), GuardError> {
-        File::open(path).map_err(ReclaimError::io("open", path))?;
+        opened(path)?;
         let refuse = Refusing(path);
         refuse.unless_root("guard")?;
         let mount = Mount::of(path);
@@ -83,6 +83,13 @@ impl Candidate {
     }
 }
 
+fn opened(path: &Path) -> Result<File, GuardError> {
+    File::open(path).map_err(|source| GuardError::Path {
+        path: path.to_owned(),
+        source,
+    })
+}
+
 /// The name of a file system's state: the same through each of its mount points.
 fn name_of(path: &Path, fs: FileSystem, uuid: Option<&str>) -> Result<String, GuardError> {
     if let (FileSystem::Btrfs, Some(uuid)) = (fs, uuid) {
@@ -100,7 +107,7 @@ fn name_of(path: &Path, fs: FileSystem, uuid: Option<&str>) -> Result<String, Gu
 /// [`GuardError::NotGuarded`] where none runs.
 pub(super) fn running(path: &Path) -> Result<State, GuardError> {
     let failed = || ReclaimError::io("read the state of the guard of", path);
-    let directory = File::open(path).map_err(failed())?;
+    let directory = opened(path)?;
     Refusing(path).unless_root("guard status")?;
     let not = || GuardError::NotGuarded { path: path.into() };
     let described = storage::describe(path).map_err(|_| not())?;

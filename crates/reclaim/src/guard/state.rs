@@ -14,6 +14,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
+use linux::SysRoot;
+use linux::mounts::DeviceNumber;
 use linux::patience;
 use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
@@ -61,6 +63,7 @@ impl State {
     /// If one on the way can't be made or opened, or another user than root could change it.
     pub(super) fn lock(name: &str) -> io::Result<Option<State>> {
         let above = open(&home(), true)?;
+        sweep(&above);
         loop {
             let opened = below(above.as_fd(), OsStr::new(name), true)?;
             let lock = || rustix::fs::flock(&opened, FlockOperation::NonBlockingLockExclusive);
@@ -132,6 +135,38 @@ impl State {
     }
 }
 
+/// Removes the states of file systems that are not mounted any more and that no guard has.
+fn sweep(above: &OwnedFd) {
+    let Ok(mounts) = linux::mounts::list(&SysRoot::host()) else {
+        return;
+    };
+    let is_gone = |name: &str| {
+        let device = DeviceNumber::parse(name);
+        device.is_some_and(|device| mounts.iter().all(|mount| mount.device != device))
+    };
+    let entries = rustix::fs::Dir::read_from(above).into_iter().flatten();
+    let names: Vec<String> = entries
+        .filter_map(|entry| entry.ok()?.file_name().to_str().ok().map(str::to_owned))
+        .filter(|name| is_gone(name))
+        .collect();
+    for name in names {
+        let opened = below(above.as_fd(), OsStr::new(&name), false);
+        let locked = opened.and_then(|directory| {
+            rustix::fs::flock(&directory, FlockOperation::NonBlockingLockExclusive)?;
+            let above = above.try_clone()?;
+            Ok(State {
+                above,
+                name,
+                directory,
+            })
+        });
+        if let Ok(state) = locked {
+            note::remove(state.directory());
+            state.close();
+        }
+    }
+}
+
 /// Opens a directory by its absolute path, one component after the other.
 fn open(path: &Path, make: bool) -> io::Result<OwnedFd> {
     let mut here = rustix::fs::openat(CWD, "/", OPEN, Mode::empty())?;
@@ -189,6 +224,33 @@ mod tests {
 
     fn refused(path: &Path) -> String {
         open(path, true).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn the_state_of_a_file_system_that_is_gone_is_removed() {
+        if testkit::gate::lacks(&[testkit::gate::Need::Root]) {
+            return;
+        }
+        let home = tempfile::tempdir().unwrap();
+        let above = open(home.path(), false).unwrap();
+        let mounted = linux::mounts::list(&SysRoot::host()).unwrap();
+        let present = mounted[0].device.to_string();
+        // No device has such a number.
+        for name in ["4095:1", "4095:2", &present, "btrfs-1"] {
+            let state = below(above.as_fd(), OsStr::new(name), true).unwrap();
+            crate::directory::make(&state, "debt-a", OFlags::empty()).unwrap();
+        }
+        let guarded = below(above.as_fd(), OsStr::new("4095:2"), false).unwrap();
+        rustix::fs::flock(&guarded, FlockOperation::NonBlockingLockExclusive).unwrap();
+        sweep(&above);
+        let left = fs::read_dir(home.path()).unwrap();
+        let mut left: Vec<_> = left
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        left.sort();
+        let mut expected = ["4095:2", &present, "btrfs-1"];
+        expected.sort();
+        assert_eq!(left, expected);
     }
 
     #[test]

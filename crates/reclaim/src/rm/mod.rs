@@ -1,6 +1,7 @@
 //! Removes files and trees as rm does: look at the arguments, rename them into a trash, free
 //! what they hold, remove the names for good.
 
+mod links;
 mod lost;
 mod on_disk;
 mod places;
@@ -27,8 +28,9 @@ use places::{ASKED_ABOUT, Places};
 use removal::Removal;
 use survey::{Surveyed, survey};
 
+pub use links::Stays;
 pub use remover::{Spared, Why};
-pub use resume::{Where, resume};
+pub use resume::{Where, left_elsewhere, resume};
 pub use volumes::Volumes;
 
 /// How the root directory and other devices are protected.
@@ -105,8 +107,12 @@ pub struct Stopped {
 pub struct Intention {
     /// The argument.
     pub path: PathBuf,
-    /// Bytes that it holds.
+    /// Bytes that come free with it.
     pub bytes: u64,
+    /// The files in it that also have other names, which stay or which a later argument removes.
+    pub stays: Stays,
+    /// Whether `bytes` are a bound: its file system lets files share blocks.
+    pub at_most: bool,
     /// Names in it, itself among them.
     pub names: u64,
     /// Why it is removed in place, where it is.
@@ -132,6 +138,7 @@ pub fn intend(
     volumes: &mut Volumes,
     listener: &mut Listener<'_>,
 ) -> Result<(Vec<Intention>, u64)> {
+    volumes.count_links();
     let mut places = Places::new(options);
     let mut all: Vec<Intention> = Vec::new();
     let (arguments, failures) = places.look(paths, listener);
@@ -145,6 +152,7 @@ pub fn intend(
         };
         let names = survey(&surveyed, volumes, false, listener)?;
         let (bytes, enough) = volumes.take_amounts();
+        let stays = volumes.end_argument();
         // Another file system may be mounted there.
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let own = rustix::fs::openat(&parent.fd, &*argument.name, flags, Mode::empty());
@@ -167,6 +175,8 @@ pub fn intend(
         all.push(Intention {
             path: argument.path,
             bytes,
+            stays,
+            at_most: directory::may_share_blocks(on),
             names,
             in_place,
             paced,

@@ -173,6 +173,16 @@ impl Written {
     }
 }
 
+/// Returns how many of the `bytes` that a file holds are on the disk: all where that is unknown.
+pub(super) fn of_name(at: BorrowedFd<'_>, name: &CStr, bytes: u64) -> u64 {
+    open(at, name).map_or(bytes, |file| of_file(&file, bytes))
+}
+
+/// As [`of_name`], of an open file.
+pub(super) fn of_file(file: &File, bytes: u64) -> u64 {
+    extents(file).map_or(bytes, |found| found.on_disk().min(bytes))
+}
+
 fn open(at: BorrowedFd<'_>, name: &CStr) -> Option<File> {
     let flags =
         OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;

@@ -222,7 +222,7 @@ impl<'a> Remover<'a> {
         }
         let expected = self.on_disk.of(at.fd, name, stat);
         if bytes < LARGE || self.goes_whole(at, name, stat, expected)? {
-            return self.whole(at, name, path, expected);
+            return self.whole(at, name, path, bytes, expected);
         }
         self.large(at, name, path, trash)
     }
@@ -332,12 +332,13 @@ impl Remover<'_> {
         }
     }
 
-    /// Removes a name and its whole file, when the pacer allows that.
+    /// Removes a name and its whole file, which `holds` so many bytes, when the pacer allows that.
     fn whole(
         &mut self,
         at: At<'_>,
         name: &CStr,
         path: &Path,
+        holds: u64,
         expected: ExpectedDiscards,
     ) -> Result<bool> {
         let bytes = expected.now();
@@ -347,7 +348,11 @@ impl Remover<'_> {
         let gone = self.unlink(at.fd, name, path)?;
         // A file that was gone before is freed by nobody here.
         if self.names() > names {
-            self.freed(at.device, bytes);
+            let exempt = match expected {
+                ExpectedDiscards::Now(_) => holds.saturating_sub(bytes),
+                ExpectedDiscards::OnClose(..) => 0,
+            };
+            self.freed(at.device, bytes + exempt, exempt);
             if let (true, Some(volume)) = (hidden, self.volumes.of(at.device)) {
                 volume.settle(&mut |event| self.dialogue.hear(event))?;
             }
@@ -366,10 +371,11 @@ impl Remover<'_> {
         }
     }
 
-    /// Reports to the volume that so many bytes were freed.
-    fn freed(&mut self, device: u64, bytes: u64) {
+    /// Reports to the volume that so many bytes were freed, and that no discards come for `exempt`
+    /// of them.
+    fn freed(&mut self, device: u64, bytes: u64, exempt: u64) {
         if let Some(volume) = self.volumes.of(device) {
-            volume.freed(bytes);
+            volume.freed(bytes, exempt);
         }
     }
 }

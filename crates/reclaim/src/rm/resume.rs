@@ -103,6 +103,17 @@ pub fn resume(
     Ok((outcome, count))
 }
 
+/// Returns the directories in which this user has left a trash and that are there now, and whether
+/// others are noted.
+pub fn left_elsewhere() -> (Vec<PathBuf>, bool) {
+    let noted = remember::all();
+    let is_there = |one: &&remember::Noted| one.directory.join(&one.name).is_dir();
+    let there = noted.iter().filter(is_there);
+    let mut found: Vec<PathBuf> = there.map(|one| one.directory.clone()).collect();
+    found.dedup();
+    (found, !noted.is_empty())
+}
+
 /// A name in a trash that is to be removed; its entry, unless it is a file that was half emptied.
 struct Rest<'a> {
     trash: &'a Trash,

@@ -95,6 +95,32 @@ const OPTIONS: Options = Options {
 };
 
 #[test]
+fn a_forecast_counts_a_file_of_several_names_once() {
+    let place = tempfile::tempdir().unwrap();
+    let at = |name: &str| place.path().join(name);
+    fs::create_dir(at("t")).unwrap();
+    for (name, links) in [("t/a", &["t/b"][..]), ("out", &["t/c", "t/d"])] {
+        fs::write(at(name), vec![1; 1 << 20]).unwrap();
+        fs::File::open(at(name)).unwrap().sync_all().unwrap();
+        for link in links {
+            fs::hard_link(at(name), at(link)).unwrap();
+        }
+    }
+    let frees = |names: &[&str]| -> Vec<(u64, u64, u64)> {
+        let paths: Vec<_> = names.iter().map(|name| at(name)).collect();
+        let (all, failures) =
+            intend(&paths, &OPTIONS, &mut unpaced(), &mut |_| Reply::Yes).unwrap();
+        assert_eq!(failures, 0);
+        let mib = |one: &Intention| (one.bytes >> 20, one.stays.files, one.stays.bytes >> 20);
+        all.iter().map(mib).collect()
+    };
+    // MiB that come free, files that stay, and their MiB.
+    assert_eq!(frees(&["t"]), [(1, 1, 1)]);
+    assert_eq!(frees(&["t", "out"]), [(1, 1, 1), (1, 0, 0)]);
+    assert_eq!(frees(&["t/a", "t/b"]), [(0, 1, 1), (1, 0, 0)]);
+}
+
+#[test]
 fn whoever_stops_it_while_it_looks_loses_nothing() {
     let place = tempfile::tempdir().unwrap();
     let tree = place.path().join("t");

@@ -8,6 +8,7 @@ use linux::mounts::{DeviceNumber, Mount};
 use pace::{Policy, Work};
 use rustix::fs::Stat;
 
+use super::links::{Links, Stays};
 use super::lost;
 use super::places::{allocated, share};
 use super::removal::PauseByDevice;
@@ -34,6 +35,8 @@ pub struct Volumes {
     /// The device that was looked at last, and what is paced there: of a million names all but a
     /// few are on the same.
     last: Option<(u64, Paced)>,
+    /// The names of files with several, where the bytes must be exact.
+    links: Option<Links>,
 }
 
 /// The files of a file system that are paced.
@@ -109,6 +112,7 @@ impl Volumes {
             first: HashMap::new(),
             mounted: HashMap::new(),
             last: None,
+            links: None,
         }
     }
 
@@ -220,8 +224,9 @@ impl Volumes {
 
     /// Adds a file to be freed on the file system of an open directory, whose device this is.
     pub(super) fn add(&mut self, on: BorrowedFd<'_>, device: u64, file: &Stat) {
+        let links = self.links.as_mut();
+        let bytes = links.map_or_else(|| share(file), |links| links.frees(file));
         let amount = &mut self.system(on, device).amount;
-        let bytes = share(file);
         amount.largest = amount.largest.max(Some(allocated(file)));
         amount.bytes = amount.bytes.saturating_add(bytes);
         amount.extents = amount.extents.saturating_add(bytes.div_ceil(UNIT));
@@ -244,6 +249,18 @@ impl Volumes {
         all.fold((0, false), |(sum, enough), bytes| {
             (sum + bytes, enough || bytes >= LARGE)
         })
+    }
+
+    /// From now on the bytes of a file with several names count with its last name.
+    pub(super) fn count_links(&mut self) {
+        self.links = Some(Links::default());
+    }
+
+    /// Ends an argument. Returns what stays of it.
+    pub(super) fn end_argument(&mut self) -> Stays {
+        self.links
+            .as_mut()
+            .map_or_else(Stays::default, Links::end_argument)
     }
 
     /// Begins to observe the devices of a file system once enough was added that is paced, while the

@@ -175,9 +175,13 @@ impl Throttle {
         }
     }
 
-    /// Reports that so many bytes were freed by unlinking files.
-    pub fn unlinked(&mut self, bytes: u64) {
-        self.count(bytes, 0);
+    /// Reports that so many bytes were freed by unlinking files. No discard comes for `exempt` of
+    /// them.
+    ///
+    /// # Panics
+    /// If more bytes are exempt than were freed so far.
+    pub fn unlinked(&mut self, bytes: u64, exempt: u64) {
+        self.count(bytes, exempt);
         if bytes > 0 {
             self.commits.freed(true);
         }

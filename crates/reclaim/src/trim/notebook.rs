@@ -25,34 +25,29 @@ pub(super) struct Notebook {
 }
 
 impl Notebook {
-    /// Opens the note of a file system; `None`: nothing identifies it. Returns it with the state
+    /// Opens the note of a file system, or goes without where there can't be one. Returns it with the state
     /// of an interrupted trim if that is to be resumed.
     ///
     /// # Errors
     /// [`ReclaimError::Io`] if the state can't be read. `Ok(None)` if another process trims the file
     /// system now.
     pub(super) fn open(
-        cursor: Option<Cursor>,
+        cursor: Result<Cursor, &'static str>,
         resume: bool,
         listener: &mut Listener<'_>,
     ) -> Result<Option<(Notebook, Option<State>)>, TrimError> {
-        let mut cursor = cursor;
-        let mut turn = None;
-        match cursor.as_ref().map(Cursor::turn) {
-            None => {
-                listener(Event::Note(
-                    &"the identity of this file system is unknown: an interrupted trim begins anew",
-                ));
-            }
-            Some(Ok(None)) => return Ok(None),
-            Some(Ok(held)) => turn = held,
-            Some(Err(error)) => {
-                listener(Event::Note(&format_args!(
-                    "how far it comes can't be kept ({error}): an interrupted trim begins anew"
-                )));
-                cursor = None;
-            }
+        let turn = match cursor.as_ref().map(Cursor::turn) {
+            Ok(Ok(None)) => return Ok(None),
+            Ok(Ok(turn)) => Ok(turn),
+            Ok(Err(error)) => Err(error.to_string()),
+            Err(why) => Err((*why).to_owned()),
+        };
+        if let Err(why) = &turn {
+            listener(Event::Note(&format_args!(
+                "how far it comes can't be kept ({why}): an interrupted trim begins anew"
+            )));
         }
+        let cursor = cursor.ok().filter(|_| turn.is_ok());
         let state = match (&cursor, resume) {
             (Some(cursor), true) => match cursor.read()? {
                 Left::Here(state) => Some(state),
@@ -66,7 +61,7 @@ impl Notebook {
         };
         let notebook = Notebook {
             cursor,
-            _turn: turn,
+            _turn: turn.ok().flatten(),
             noted: false,
             last: Instant::now(),
             every: FIRST_NOTE,
@@ -95,5 +90,30 @@ impl Notebook {
     /// Removes the note, because the trim is done. Returns why it stays, if it does.
     pub(super) fn remove(&self) -> Option<ReclaimError> {
         self.cursor.as_ref()?.remove().err()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Reply;
+
+    #[test]
+    fn a_trim_without_a_note_says_why() {
+        let mut notes = Vec::new();
+        let opened = Notebook::open(Err("no device is known below it"), true, &mut |event| {
+            if let Event::Note(note) = event {
+                notes.push(note.to_string());
+            }
+            Reply::Yes
+        });
+        let (notebook, state) = opened.unwrap().unwrap();
+        assert!(state.is_none() && !notebook.is_noted());
+        assert_eq!(
+            notes,
+            [
+                "how far it comes can't be kept (no device is known below it): an interrupted trim begins anew"
+            ]
+        );
     }
 }

@@ -56,6 +56,8 @@ pub struct Survey {
     kind: String,
     device: Option<String>,
     source: Option<String>,
+    /// Where it is mounted.
+    mount: Option<PathBuf>,
     pub(super) stack: Stack,
     states: Option<PathBuf>,
     over_file: bool,
@@ -116,6 +118,7 @@ impl Survey {
             kind: found.target.fs.clone().unwrap_or_default(),
             device: tops().next().map(|top| top.name.clone()),
             source: found.target.source.clone(),
+            mount: found.target.mount.as_ref().map(PathBuf::from),
             over_file: found.devices.iter().any(is_over_file),
             copies: counter::mean_copies(&found.devices),
             by_drive: counter::by_drive(&found.devices),
@@ -175,6 +178,14 @@ impl Survey {
         Ok(intention)
     }
 
+    /// Returns where the file system is mounted, if the path is a directory in it: all of it is trimmed
+    /// all the same.
+    pub fn mounted_above(&self) -> Option<&Path> {
+        let mount = self.mount.as_deref()?;
+        let is_above = fs::canonicalize(&self.path).is_ok_and(|path| path != mount);
+        is_above.then_some(mount)
+    }
+
     /// Returns how many bytes it trims at most, where the free extents aren't known.
     pub fn most_bytes(&self) -> u64 {
         // The last extent is trimmed to its end.
@@ -204,17 +215,29 @@ impl Survey {
         FileSystem::of(&self.kind).trim_reach(linux::host::kernel_version())
     }
 
-    pub(super) fn cursor(&self) -> Option<Cursor> {
+    /// Returns the note of how far it comes, or why there can't be one.
+    pub(super) fn cursor(&self) -> Result<Cursor, &'static str> {
+        let device = self
+            .device
+            .as_deref()
+            .ok_or("no device is known below it")?;
+        let uuid = self.fs.uuid.clone().ok_or(
+            "its UUID can't be read: neither from the kernel (Linux 6.9 and later), nor from its superblock",
+        )?;
+        let states = self
+            .states
+            .as_deref()
+            .ok_or("neither XDG_STATE_HOME nor HOME names a directory for notes")?;
         let of = Of {
-            uuid: self.fs.uuid.clone()?,
-            device: identity(&SysRoot::host(), self.device.as_deref()?),
+            uuid,
+            device: identity(&SysRoot::host(), device),
             fs: self.kind.clone(),
             size_bytes: self.size,
             start: self.asked.offset,
             length: self.asked.length,
             minimum: self.asked.minimum,
         };
-        Some(Cursor::of(self.states.as_deref()?, of))
+        Ok(Cursor::of(states, of))
     }
 
     pub(crate) fn device(&self) -> Option<&str> {

@@ -271,9 +271,13 @@ impl Volume {
         Ok(())
     }
 
-    /// Reports that the caller has freed so many bytes by unlinking files.
-    pub fn freed(&mut self, bytes: u64) {
-        self.throttle.unlinked(bytes);
+    /// Reports that the caller has freed so many bytes by unlinking files. No discard comes for
+    /// `exempt` of them.
+    ///
+    /// # Panics
+    /// If more bytes are exempt than were freed so far.
+    pub fn freed(&mut self, bytes: u64, exempt: u64) {
+        self.throttle.unlinked(bytes, exempt);
     }
 
     /// Commits, and waits for the discards that come of it, but for none that may never come: of a

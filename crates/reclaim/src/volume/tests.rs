@@ -79,7 +79,7 @@ fn small_files_are_freed_by_the_caller() {
     let mut volume = Volume::start(on.as_fd(), &pacing, &work, &mut silent).unwrap();
     volume.allow(2 * MIB as u64, &mut silent).unwrap();
     file.set_len(0).unwrap();
-    volume.freed(2 * MIB as u64);
+    volume.freed(2 * MIB as u64, 0);
     let summary = volume.finish(&mut silent).unwrap();
     let canary = summary.observed.and_then(|observed| observed.canary);
     assert_eq!((summary.freed, canary), (2 * MIB as u64, None));
@@ -111,7 +111,7 @@ fn what_the_caller_freed_is_committed_before_more_is_granted() {
     let work = Work::new(8 * MIB as u64, 1);
     let pacing = Pacing::new(Policy::Adaptive(pace::Goal::slowdown(1.0)));
     let mut volume = Volume::start(on.as_fd(), &pacing, &work, &mut silent).unwrap();
-    volume.freed(4096);
+    volume.freed(4096, 0);
     assert!(volume.throttle.is_uncommitted());
     // As for a large file among small ones.
     volume.grant(4096, &mut silent).unwrap();
@@ -133,7 +133,7 @@ fn small_files_share_a_piece_and_its_commit() {
     }
     for number in 1..=100 {
         volume.allow(4096, &mut silent).unwrap();
-        volume.freed(4096);
+        volume.freed(4096, 0);
         assert_eq!(volume.piece.left, MIB as u64 - 4096 * number, "{number}");
     }
     // A file that fits into the rest goes whole; one that is larger than any piece doesn't.

@@ -18,11 +18,10 @@ pub struct LiveLine {
     pub part: Part,
     /// Operations per second of the first foreground actor; `None` while it isn't running.
     pub ops_per_s: Option<f64>,
-    /// Its 99th percentile, in microseconds.
-    pub p99_us: Option<f64>,
-    /// Age of its oldest operation in flight, in microseconds, if it is worth telling
-    /// (older than an interval).
-    pub oldest_us: Option<f64>,
+    /// The longest wait of its operations, completed or in flight, in microseconds.
+    pub worst_us: Option<f64>,
+    /// Whether that wait is longer than an interval.
+    pub stalls: bool,
     /// Bytes discarded per second.
     pub discard_bytes_per_s: f64,
     /// Bytes freed and not yet discarded.
@@ -37,18 +36,9 @@ pub fn live(line: &LiveLine, style: &Style) -> String {
         Part::Control => format!("control {}", phase(line.phase)),
     };
     let rate = line.ops_per_s.map_or("–".to_owned(), record::units::rate);
-    // While nothing completes there is no percentile, but an age.
-    let (latency, hue) = match (line.oldest_us, line.p99_us) {
-        (Some(age), _) => (
-            format!("age {:>7}", record::units::latency_us(age)),
-            Ink::Red,
-        ),
-        (None, Some(p99)) => (
-            format!("p99 {:>7}", record::units::latency_us(p99)),
-            Ink::Plain,
-        ),
-        (None, None) => (format!("p99 {:>7}", "–"), Ink::Plain),
-    };
+    let worst = line.worst_us.map(record::units::latency_us);
+    let latency = format!("max {:>7}", worst.as_deref().unwrap_or("–"));
+    let hue = if line.stalls { Ink::Red } else { Ink::Plain };
     let trimming = line.discard_bytes_per_s >= 1.0;
     let trim = if trimming {
         format!(
@@ -110,8 +100,8 @@ mod tests {
         phase: PhaseName::Baseline,
         part: Part::Main,
         ops_per_s: Some(92_080.0),
-        p99_us: Some(121.0),
-        oldest_us: None,
+        worst_us: Some(121.0),
+        stalls: false,
         discard_bytes_per_s: 0.0,
         debt_bytes: 0,
     };
@@ -121,8 +111,8 @@ mod tests {
         phase: PhaseName::Delete,
         part: Part::Control,
         ops_per_s: Some(3_920.0),
-        p99_us: None,
-        oldest_us: Some(210_000.0),
+        worst_us: Some(210_000.0),
+        stalls: true,
         discard_bytes_per_s: 65.6e9,
         debt_bytes: 1 << 40,
     };
@@ -132,8 +122,8 @@ mod tests {
         assert_eq!(
             [live(&QUIET, &STYLE), live(&STALLED, &STYLE)],
             [
-                "  3.0 s baseline            92,100/s  p99  121 µs  TRIM         –  debt        –",
-                " 71.0 s control delete       3,920/s  age  210 ms  TRIM 65.6 GB/s  debt  1.0 TiB",
+                "  3.0 s baseline            92,100/s  max  121 µs  TRIM         –  debt        –",
+                " 71.0 s control delete       3,920/s  max  210 ms  TRIM 65.6 GB/s  debt  1.0 TiB",
             ]
         );
     }
@@ -143,20 +133,20 @@ mod tests {
         let line = LiveLine {
             elapsed_s: f64::NAN,
             ops_per_s: None,
-            p99_us: None,
+            worst_us: None,
             discard_bytes_per_s: f64::NAN,
             ..QUIET
         };
-        assert!(live(&line, &STYLE).contains("–  p99       –"));
+        assert!(live(&line, &STYLE).contains("–  max       –"));
     }
 
     #[test]
-    fn an_old_operation_is_red() {
+    fn a_wait_of_more_than_an_interval_is_red() {
         let style = Style {
             colour: true,
             ..STYLE
         };
-        assert!(live(&STALLED, &style).contains("\x1b[31m  age  210 ms\x1b[0m"));
+        assert!(live(&STALLED, &style).contains("\x1b[31m  max  210 ms\x1b[0m"));
         assert!(!live(&QUIET, &style).contains("\x1b[31m"));
     }
 }

@@ -134,12 +134,14 @@ impl Drive {
     }
 
     /// Whether it has a motor. Linux takes each SCSI disk for one with a motor that does not say
-    /// otherwise (page B1h), so most LUNs: their page must say so.
+    /// otherwise (page B1h), so most LUNs and USB bridges: their page must say so. A loop device has
+    /// the flag of what its file lies on.
     pub fn turns(&self) -> bool {
         let rate = self.scsi.as_ref().and_then(|page| page.rotation_rate);
         let says = match self.transport {
-            Transport::Scsi => rate.is_some_and(|rate| rate > 1),
-            _ => self.rotational == Some(true),
+            Transport::Scsi | Transport::Usb => rate.is_some_and(|rate| rate > 1),
+            Transport::Ata | Transport::Nvme => self.rotational == Some(true),
+            _ => false,
         };
         says && !self.is_virtual()
     }

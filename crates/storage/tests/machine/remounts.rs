@@ -42,8 +42,12 @@ fn everything_but_discard_stays_and_all_comes_back() {
         assert_eq!(without(&during), without(&before));
         guard.restore().unwrap();
         assert_eq!(Mount::of(mounted.path()).unwrap(), before);
-        drop(DiscardGuard::off(&before).unwrap());
+        let lock = format!("/run/trimbench/remount-{}", before.device);
+        let guard = DiscardGuard::off(&before).unwrap();
+        assert!(std::fs::exists(&lock).unwrap(), "{lock}");
+        drop(guard);
         assert_eq!(Mount::of(mounted.path()).unwrap(), before);
+        assert!(!std::fs::exists(&lock).unwrap(), "{lock} is left");
     }
 }
 

@@ -9,6 +9,7 @@ use record::units::names::{harmless, quoted, shown};
 
 use crate::console::Stream;
 use crate::exit::{Error, usage};
+use crate::goal::in_shell;
 
 mod program;
 
@@ -76,16 +77,35 @@ impl Units<'_> {
         Ok(())
     }
 
-    /// Where systemd doesn't run, warns that nothing starts them.
-    pub(crate) fn warn_if_idle(&self, command: &str) {
-        if !Path::new(RUNS).is_dir() {
-            Stream::Err.print(&format!(
-                "trimbench {command}: systemd is not running here, so nothing starts the {}; have \
-                 another service manager or scheduler (cron) run the command above\n",
-                self.kind
-            ));
+    /// Prints them, with their places, and why [`write`](Units::write) would refuse the program.
+    pub(crate) fn show(&self) {
+        for (path, text) in self.files {
+            Stream::Out.print(&format!("# {}\n{text}\n", shown(path)));
+        }
+        if let Some(why) = program::unfit(self.program) {
+            let refusal = format!("would be refused without --set replace=true: {why}");
+            Stream::Err.print(&format!("trimbench: {refusal}\n"));
         }
     }
+}
+
+/// Returns how a command is started: by `units` of systemd where it runs, else by a line of cron
+/// with these times.
+pub(crate) fn next_steps(units: &str, times: &str, command: &[String]) -> String {
+    match Path::new(RUNS).is_dir() {
+        true => units.to_owned(),
+        false => format!(
+            "systemd is not running here, so nothing starts it. For cron, put this line into \
+             /etc/cron.d/trimbench:\n  {}\n",
+            cron_line(times, command)
+        ),
+    }
+}
+
+/// A line of `/etc/cron.d`, as crontab(5) reads it: an unescaped `%` ends the command.
+fn cron_line(times: &str, command: &[String]) -> String {
+    let command = in_shell(command).replace('%', "\\%");
+    format!("{times} root{command}")
 }
 
 /// Refuses a directory for units that is not there.
@@ -212,6 +232,15 @@ mod tests {
             files: &files,
         };
         units.write(true).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_line_of_cron_keeps_its_percent_signs() {
+        let words = ["/opt/trimbench", "fstrim", "--slowdown=5%"].map(str::to_owned);
+        assert_eq!(
+            cron_line("@reboot", &words),
+            "@reboot root /opt/trimbench fstrim --slowdown=5\\%"
+        );
     }
 
     #[test]

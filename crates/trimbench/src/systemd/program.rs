@@ -11,8 +11,30 @@ const OTHERS_WRITE: u32 = 0o022;
 /// The mode bit of a directory in which users rename and remove only their own files.
 const STICKY: u32 = 0o1000;
 
+/// Directories that the machine empties when it starts, or while it runs.
+const EMPTIED: [&str; 4] = ["/tmp", "/var/tmp", "/run", "/dev/shm"];
+
 /// Why a program should not be run by a unit; `None` if nothing speaks against it.
 pub(crate) fn unfit(program: &Path) -> Option<String> {
+    untrusted(program).or_else(|| fleeting(program))
+}
+
+/// Why a program is likely to be gone one day.
+fn fleeting(program: &Path) -> Option<String> {
+    let emptied = EMPTIED.iter().find(|dir| program.starts_with(dir));
+    if let Some(directory) = emptied {
+        return Some(format!("the machine empties {directory} by itself"));
+    }
+    let mount = linux::mounts::Mount::of(program).ok()?;
+    let in_memory = storage::FileSystem::mounted(&mount) == storage::FileSystem::Memory;
+    in_memory.then(|| {
+        let point = shown(&mount.mount_point);
+        format!("{point} is kept in memory, and is empty after the next start")
+    })
+}
+
+/// Why root should not run a program.
+fn untrusted(program: &Path) -> Option<String> {
     if let Some(build) = program.ancestors().find(|dir| is_build_folder(dir)) {
         return Some(format!(
             "{} is a build folder, which the next build or `cargo clean` empties",
@@ -50,6 +72,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_program_where_the_machine_empties_is_unfit() {
+        for place in ["/tmp/x/trimbench", "/var/tmp/trimbench", "/run/user/0/tb"] {
+            let why = unfit(Path::new(place)).unwrap();
+            assert!(why.contains("empties /"), "{place}: {why}");
+        }
+        assert_eq!(unfit(Path::new("/usr/bin/env")), None);
+        assert_eq!(fleeting(Path::new("/tmpfs/trimbench")), None);
+    }
+
+    #[test]
     fn a_program_that_others_can_replace_is_unfit() {
         let directory = tempfile::tempdir().unwrap();
         let bin = directory.path().join("bin");
@@ -59,16 +91,16 @@ mod tests {
         for (path, mode) in [(&bin, 0o755), (&program, 0o755)] {
             fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
         }
-        assert_eq!(unfit(&program), None);
+        assert_eq!(untrusted(&program), None);
         for path in [&bin, &program] {
             fs::set_permissions(path, Permissions::from_mode(0o775)).unwrap();
-            let why = unfit(&program).unwrap();
+            let why = untrusted(&program).unwrap();
             assert!(why.ends_with(&shown(path)), "{why}");
             fs::set_permissions(path, Permissions::from_mode(0o755)).unwrap();
         }
         for mark in ["CACHEDIR.TAG", ".cargo-lock"] {
             fs::write(directory.path().join(mark), "").unwrap();
-            assert!(unfit(&program).unwrap().contains("build folder"));
+            assert!(untrusted(&program).unwrap().contains("build folder"));
             fs::remove_file(directory.path().join(mark)).unwrap();
         }
     }

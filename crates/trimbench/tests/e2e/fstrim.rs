@@ -100,6 +100,13 @@ fn ext4_remembers_all_that_we_trimmed() {
         "{}",
         done.text()
     );
+    assert!(!done.stderr.contains("trims all"), "{}", done.text());
+    // A directory stands for its whole file system.
+    let (states, sub) = (tempfile::tempdir().unwrap(), ours.path().join("sub"));
+    fs::create_dir(&sub).unwrap();
+    let dry = trimmed(states.path(), &["--dry-run", &sub.to_string_lossy()]);
+    let said = "trims all of the file system that is mounted at /";
+    assert!(dry.succeeds().stderr.contains(said), "{}", dry.text());
 }
 
 /// Of the first group that is asked for nothing is known: it is trimmed in parts, and ext4
@@ -377,10 +384,18 @@ fn the_timer_is_written_and_what_is_others_is_left() {
     );
     assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
     let done = install(&["--slowdown", "5%", "--max-latency", "20ms", "/with space"]);
-    for said in [
-        "systemctl enable --now trimbench-fstrim.timer",
-        "disable --now fstrim.timer",
-    ] {
+    let starts = match Path::new("/run/systemd/system").exists() {
+        true => &[
+            "enable --now trimbench-fstrim.timer",
+            "disable --now fstrim.timer",
+        ][..],
+        false => &[
+            "systemd is not running",
+            "\n  23 4 * * 0 root /",
+            "fstrim --slowdown=5\\%",
+        ],
+    };
+    for said in starts {
         assert!(done.succeeds().stdout.contains(said), "{}", done.text());
     }
     let read =
@@ -422,13 +437,6 @@ fn the_timer_is_written_and_what_is_others_is_left() {
             changed.text()
         );
     }
-    if !Path::new("/run/systemd/system").exists() {
-        assert!(
-            changed.stderr.contains("systemd is not running"),
-            "{}",
-            changed.text()
-        );
-    }
     assert!(read("service").unwrap().contains("--set=rate=1073741824"));
     // What would be another path in a unit, or more than one line.
     for (odd, why) in [(&b"/a\xffb"[..], "not UTF-8"), (b"/a\nb", "control")] {
@@ -444,16 +452,31 @@ fn the_timer_is_written_and_what_is_others_is_left() {
 
 #[test]
 fn a_timer_is_not_replaced_by_one_with_other_options() {
+    if lacks(&[Need::Root]) {
+        return;
+    }
     let place = tempfile::tempdir().unwrap();
-    // Not in a build folder.
-    let program = copied_to(place.path());
-    let install = |more: &[&str]| {
-        let mut command = Command::new(&program);
+    let install_of = |program: &Path, more: &[&str]| {
+        let mut command = Command::new(program);
         command.args(["fstrim", "--install-timer", "--set"]);
         command.arg(format!("unit-dir={}", place.path().display()));
         command.args(more);
         run(command)
     };
+    // The machine empties /tmp.
+    let emptied = tempfile::tempdir_in("/tmp").unwrap();
+    let fleeting = copied_to(emptied.path());
+    install_of(&fleeting, &[]).fails_with(2, &["empties /tmp", "replace=true"]);
+    let dry = install_of(&fleeting, &["--dry-run"]);
+    assert!(
+        dry.succeeds().stderr.contains("empties /tmp"),
+        "{}",
+        dry.text()
+    );
+    // Neither that nor a build folder.
+    let kept = tempfile::tempdir_in("/var/lib").unwrap();
+    let program = copied_to(kept.path());
+    let install = |more: &[&str]| install_of(&program, more);
     install(&["--slowdown", "5%"]).succeeds();
     install(&["--slowdown", "5%"]).succeeds();
     let refused = install(&["--slowdown", "20%"]);

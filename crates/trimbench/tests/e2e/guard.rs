@@ -300,6 +300,18 @@ fn install_writes_a_hardened_service_once() {
         fs.guarded(&all)
     };
     install(&[]).fails_with(2, &["replace=true"]);
+    let dry = install(&["--dry-run", "--slowdown", "5%"]);
+    for part in [
+        "trimbench-guard.service\n",
+        "\n[Service]\n",
+        "--slowdown=5%%",
+    ] {
+        assert!(dry.succeeds().stdout.contains(part), "{}", dry.text());
+    }
+    fs.guarded(&["/nonexistent", "--install"])
+        .fails_with(2, &["cannot open '/nonexistent'", "mount point"]);
+    fs.guarded(&["status", "/nonexistent"])
+        .fails_with(2, &["cannot open"]);
     install(&["--set=replace=true", "/proc/sys"]).fails_with(2, &["can't be guarded"]);
     assert_eq!(fs::read_dir(outer.path()).unwrap().count(), 0);
     install(&[

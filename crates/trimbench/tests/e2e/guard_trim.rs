@@ -302,7 +302,7 @@ fn a_part_of_a_file_system_is_refused_with_the_whole() {
     let refused = run(fs.guard_in(&bound, &["."]));
     must("umount", &[&to]);
     refused.fails_with(2, &["is a part of the file system", &whole]);
-    fs.guarded(&["nowhere"]).fails_with(1, &["nowhere"]);
+    fs.guarded(&["nowhere"]).fails_with(2, &["nowhere"]);
     fs.guarded(&[".", "--set", "between=6-7"])
         .fails_with(2, &["times of the day"]);
 }

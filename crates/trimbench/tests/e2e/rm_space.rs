@@ -227,6 +227,15 @@ fn interrupted_it_is_out_of_sight_and_goes_on() {
     running.signal(Signal::INT);
     running.wait().fails_with(130, &["interrupted", "--resume"]);
     assert_eq!(seen(here), ["trash", "kept"]);
+    // In another directory it says where.
+    fs::create_dir(here.join("other")).unwrap();
+    let done = removed(here, &["--resume", "other"]);
+    let said = format!(
+        "in 'other'; an interrupted removal is in '{}'",
+        here.display()
+    );
+    assert!(done.succeeds().stderr.contains(&said), "{}", done.text());
+    fs::remove_dir(here.join("other")).unwrap();
     removed(here, &["--resume=all", "--slowdown", "100%"]).succeeds();
     assert_eq!(seen(here), ["kept"]);
     let done = removed(here, &["--resume", "."]);

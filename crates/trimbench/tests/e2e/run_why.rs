@@ -110,9 +110,9 @@ fn the_deleter_waits_in_its_own_discards_and_the_readers_behind_them() {
         "{line}"
     );
     let sentence = measured.verdict["waits"]["sentence"].as_str().unwrap();
-    assert!(sentence.starts_with("deleter waited, of "), "{sentence}");
+    assert!(sentence.starts_with("deleter ran for "), "{sentence}");
     assert!(sentence.contains("of its own (unlink"), "{sentence}");
-    for part in ["who waited", "behind discards"] {
+    for part in ["  waits ", "behind discards"] {
         assert!(measured.done.stdout.contains(part), "{part}: {text}");
     }
     let record = tempfile::NamedTempFile::new().unwrap();

@@ -69,8 +69,15 @@ fn untrimmed(facts: &Inspection, stack: &Stack, fs: &Mounted) -> Option<Finding>
     let found = match running.next() {
         _ if left_out => Finding::new("timer-misses-mount.left-out", at)
             .evidence("/etc/fstab", format!("{at} {NOT_THIS}")),
-        None if facts.stacks.iter().any(is_risky) => Finding::new("nothing-trims.alone", at),
-        None => Finding::new("nothing-trims", at),
+        None => {
+            let (name, which) = match (facts.stacks.iter().any(is_risky), policy.has_systemd) {
+                (true, true) => ("nothing-trims.alone", shown(at)),
+                (false, true) => ("nothing-trims", String::new()),
+                (true, false) => ("nothing-trims.cron", shown(at)),
+                (false, false) => ("nothing-trims.cron", "--all".to_owned()),
+            };
+            Finding::new(name, at).with("which", which)
+        }
         Some(first) => Finding::new("timer-misses-mount", at)
             .with("timer", &first.name)
             .evidence(&first.file, covers(first)),

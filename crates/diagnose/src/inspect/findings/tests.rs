@@ -121,6 +121,14 @@ fn a_mount_that_nothing_trims() {
     );
     timer(&machine, "/sbin/fstrim -a", false);
     assert_eq!(ids(&machine), ["nothing-trims"]);
+    // No timer starts where another program is the first process, enabled or not.
+    machine.write("proc/1/comm", "runit\n");
+    let remedy = finding(&machine, "nothing-trims").remedy.unwrap();
+    assert!(
+        remedy.contains("> /etc/cron.d/") && !remedy.contains("systemctl"),
+        "{remedy}"
+    );
+    machine.write("proc/1/comm", "systemd\n");
     timer(&machine, "/sbin/fstrim -a", true);
     assert_eq!(ids(&machine), [""; 0]);
     assert_eq!(ids(&nvme("ext4", "rw,discard")), [""; 0]);

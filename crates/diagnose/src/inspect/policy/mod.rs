@@ -28,6 +28,9 @@ pub struct Policy {
     pub fstab_discard: Vec<String>,
     /// Entries of `/etc/fstab` that `fstrim` leaves out (`X-fstrim.notrim`): their mount points.
     pub fstab_notrim: Vec<String>,
+    /// Whether systemd runs, so that timers do.
+    #[serde(skip)]
+    pub has_systemd: bool,
     /// Devices with something that sends its own discards, or none: pools of ZFS, OSDs of Ceph.
     pub users: Vec<User>,
 }
@@ -131,6 +134,7 @@ impl Policy {
                 .map(|text| issue_discards(&text)),
             fstab_discard: with(&|one| one == "discard" || one.starts_with("discard=")),
             fstab_notrim: with(&|one| one == "X-fstrim.notrim"),
+            has_systemd: runs_systemd(sys),
             users: users(sys, mounts),
         }
     }

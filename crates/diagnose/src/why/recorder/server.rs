@@ -45,8 +45,8 @@ pub enum ServerError {
     )]
     Use { path: String, source: io::Error },
     #[error(
-        "no recorder runs in {directory}; start one with `systemctl enable --now \
-         trimbench-record`, or `trimbench why --record`"
+        "no recorder runs in {directory}; start one with `trimbench why --record`, or as a service \
+         with `systemctl enable --now trimbench-record`"
     )]
     None { directory: String },
     #[error("the recorder in {directory} does not let this user ask; run it as root")]

@@ -212,6 +212,7 @@ fn a_paced_way_that_misses_the_goal_is_not_advised() {
     assert_eq!((advice.finding, advice.set), (Finding::GoalMissed, None));
     for told in [
         "No paced way held the goal of 10 %",
+        "Allow a larger loss (--set slowdown=20%)",
         "`trimbench rm` missed the goal: it cost others 16 %",
         "`trimbench fstrim` missed the goal: it cost others 14 %",
     ] {

@@ -243,7 +243,7 @@ fn without_a_known_device_the_reason_is_that() {
 #[test]
 fn a_deletion_within_a_part_of_an_interval_sent_its_discards_itself() {
     // Begun and discarded before an interval's middle, after it, and across a boundary.
-    for (begin_s, end_s) in [(7.01, 7.04), (7.06, 7.09), (7.08, 7.12)] {
+    for (begin_s, end_s) in [(7.01, 7.04), (7.06, 7.09), (7.08, 7.12), (7.94, 8.01)] {
         let per_s = 64.0 / (end_s - begin_s);
         let discards = vec![level(begin_s..end_s, per_s)];
         let device = drive(discards, 32.0 * MIB as f64, 0.4);

@@ -15,7 +15,7 @@ use rustix::io::Errno;
 
 use super::{Remover, Why, named, unknown};
 use crate::event::Problem;
-use crate::rm::on_disk::ExpectedDiscards;
+use crate::rm::on_disk::{self, ExpectedDiscards};
 use crate::rm::places::allocated;
 use crate::rm::trash::{FILE, Trash, rename_new};
 use crate::rm::tree::At;
@@ -129,10 +129,13 @@ impl Remover<'_> {
     fn closed(&mut self, device: u64, file: File, why: Why) -> Result<()> {
         let why = self.with_process(why, rustix::fs::fstat(&file).ok());
         let bytes = bytes_of(&file);
-        let frees = if why.stays() { 0 } else { bytes };
-        self.allow(device, frees)?;
+        let (frees, discards) = match why.stays() {
+            true => (0, 0),
+            false => (bytes, on_disk::of_file(&file, bytes)),
+        };
+        self.allow(device, discards)?;
         drop(file);
-        self.freed(device, frees);
+        self.freed(device, frees, frees - discards);
         self.spared.add(why, bytes);
         Ok(())
     }
@@ -149,8 +152,9 @@ impl Remover<'_> {
         let gone = match &refused.why {
             Some(why) if !why.stays() => {
                 let at = At { fd: place.at, ..at };
-                let frees = ExpectedDiscards::Now(refused.bytes);
-                self.whole(at, &place.name, path, frees)?
+                let discards = on_disk::of_name(place.at, &place.name, refused.bytes);
+                let expected = ExpectedDiscards::Now(discards);
+                self.whole(at, &place.name, path, refused.bytes, expected)?
             }
             _ => self.unlink(place.at, &place.name, path)?,
         };

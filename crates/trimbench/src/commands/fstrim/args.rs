@@ -118,8 +118,8 @@ section! {
         "lease" lease: Place = lease, shown "none";
         /// Where --install-timer writes.
         "unit-dir" unit_dir: PathBuf = path, default "/etc/systemd/system";
-        /// Replace an existing timer that has other options, and run trimbench from where it is: a
-        /// build folder, or a place to which other users can write.
+        /// Replace an existing timer that has other options. Run trimbench from where it is: a build folder,
+        /// a directory that the machine empties, or one to which others can write.
         "replace" replace: bool = truth, default "false";
     }
 }

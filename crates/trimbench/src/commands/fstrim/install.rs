@@ -10,10 +10,13 @@ use crate::commands::fstrim::args::{Details, FstrimArgs};
 use crate::console::Stream;
 use crate::exit::{Error, Exit, usage};
 use crate::goal::in_shell;
-use crate::systemd::{Units, absolute, own_program, refuse_control};
+use crate::systemd::{Units, absolute, next_steps, own_program, refuse_control};
 
 /// The tables of a timer that names nothing else: those of the distributions' timer.
 const LISTED: &str = "/etc/fstab:/proc/self/mountinfo";
+
+/// Sunday, before the day begins.
+const WEEKLY: &str = "23 4 * * 0";
 
 /// Writes both, or shows them.
 pub(super) fn install(args: &FstrimArgs, details: &Details) -> Result<Exit, Error> {
@@ -25,29 +28,30 @@ pub(super) fn install(args: &FstrimArgs, details: &Details) -> Result<Exit, Erro
         (path(details, "service"), service(&command)),
         (path(details, "timer"), timer()),
     ];
-    if args.dry_run {
-        for (path, text) in &files {
-            Stream::Out.print(&format!("# {}\n{text}\n", shown(path)));
-        }
-        return Ok(Exit::Done);
-    }
     let units = Units {
         kind: "timer",
         mark: MARK,
         program: &program,
         files: &files,
     };
+    if args.dry_run {
+        units.show();
+        return Ok(Exit::Done);
+    }
     units.write(details.replace())?;
     let written = files.each_ref().map(|(path, _)| shown(path));
-    Stream::Out.print(&format!(
-        "Wrote {}.\nEvery week it runs:{}\nTo use the timer instead of the distribution's:\n  \
+    let enable = format!(
+        "To use the timer instead of the distribution's:\n  \
          systemctl daemon-reload\n  \
          systemctl disable --now fstrim.timer\n  \
-         systemctl enable --now {NAME}.timer\n",
+         systemctl enable --now {NAME}.timer\n"
+    );
+    Stream::Out.print(&format!(
+        "Wrote {}.\nEvery week it runs:{}\n{}",
         written.join(" and "),
-        in_shell(&command)
+        in_shell(&command),
+        next_steps(&enable, WEEKLY, &command)
     ));
-    units.warn_if_idle("fstrim");
     warn_of_faults(args)?;
     Ok(Exit::Done)
 }

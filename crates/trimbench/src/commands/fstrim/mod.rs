@@ -224,6 +224,12 @@ fn trimmed(
         minimum: args.minimum,
     };
     let survey = Survey::of(&one.path, asked, state_directory())?;
+    if let Some(mount) = survey.mounted_above() {
+        let (path, mount) = (names::shown(&one.path), names::shown(mount));
+        printer.note(&format!(
+            "{path}: trims all of the file system that is mounted at {mount}"
+        ));
+    }
     if args.dry_run {
         let text = format!("{}: {}\n", names::shown(&one.path), survey.intention()?);
         Stream::Out.print(&text);

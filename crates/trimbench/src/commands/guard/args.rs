@@ -80,7 +80,7 @@ pub struct StartArgs {
     #[allow(missing_docs, reason = "its own say it")]
     pub goal: GoalArgs,
 
-    /// Only print what guard would do, or why it can't
+    /// Only print what guard would do or install, or why it can't
     #[arg(short = 'n', long)]
     pub dry_run: bool,
     /// Print errors only
@@ -88,7 +88,7 @@ pub struct StartArgs {
     pub quiet: bool,
 
     /// Write a service of systemd that does this, and stop
-    #[arg(long, help_heading = SERVICE, conflicts_with = "dry_run")]
+    #[arg(long, help_heading = SERVICE)]
     pub install: bool,
 }
 
@@ -106,8 +106,8 @@ section! {
         "between" between: Hours = hours, shown "all day";
         /// Where --install writes.
         "unit-dir" unit_dir: PathBuf = path, default "/etc/systemd/system";
-        /// Replace an existing service that has other options, and run trimbench from where it is: a
-        /// build folder, or a place to which other users can write.
+        /// Replace an existing service that has other options. Run trimbench from where it is: a build folder,
+        /// a directory that the machine empties, or one to which others can write.
         "replace" replace: bool = truth, default "false";
     }
 }

@@ -11,7 +11,9 @@ use crate::commands::guard::args::{Details, StartArgs};
 use crate::console::Stream;
 use crate::exit::{Error, Exit};
 use crate::goal::in_shell;
-use crate::systemd::{Units, absolute, in_unit, own_program, refuse_control, with_command};
+use crate::systemd::{
+    Units, absolute, in_unit, next_steps, own_program, refuse_control, with_command,
+};
 
 const MARK: &str = "# Written by trimbench guard --install";
 const NAME: &str = "trimbench-guard.service";
@@ -19,7 +21,7 @@ const NAME: &str = "trimbench-guard.service";
 /// The unit as packages install it, one for each mount point (`%f`).
 const SERVICE: &str = include_str!("../../../systemd/trimbench-guard@.service");
 
-/// Writes the service, unless another is there or a start would be refused.
+/// Writes the service, or shows it, unless another is there or a start would be refused.
 pub(super) fn install(args: &StartArgs, details: &Details) -> Result<Exit, Error> {
     super::intentions(args, details)?;
     let own = own_program()?;
@@ -31,14 +33,21 @@ pub(super) fn install(args: &StartArgs, details: &Details) -> Result<Exit, Error
         program: &own,
         files: &files,
     };
+    if args.dry_run {
+        units.show();
+        return Ok(Exit::Done);
+    }
     units.write(details.replace())?;
+    let enable = format!(
+        "To start it, now and with the machine:\n  systemctl daemon-reload\n  \
+         systemctl enable --now {NAME}\n"
+    );
     Stream::Out.print(&format!(
-        "Wrote {}. It runs:{}\nTo start it, now and with the machine:\n  systemctl daemon-reload\n  \
-         systemctl enable --now {NAME}\n",
+        "Wrote {}. It runs:{}\n{}",
         shown(&files[0].0),
-        in_shell(&command)
+        in_shell(&command),
+        next_steps(&enable, "@reboot", &command)
     ));
-    units.warn_if_idle("guard");
     Ok(Exit::Done)
 }
 

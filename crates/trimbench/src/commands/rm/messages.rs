@@ -1,13 +1,14 @@
 //! The messages of a deletion: those of rm, and its cost for other I/O.
 
 use std::fmt::Display;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use pace::{GoalResult, Kept};
 use reclaim::throttle::Summary;
-use reclaim::{Cleaned, Event, Intention, Reply};
+use reclaim::{Cleaned, Event, Intention, Reply, Where};
 use record::units::names::quoted;
 use record::units::{bytes, counted, seconds};
 
@@ -16,6 +17,12 @@ use super::progress::line;
 use crate::console::Stream;
 use crate::interference;
 use crate::status_line::Live;
+
+/// So many directories with interrupted removals are named.
+const SHOWN: usize = 3;
+
+/// Fewer bytes without discards are not reported.
+const NAMED: u64 = 1 << 20;
 
 /// A shorter excess of the cleaner is not reported.
 const NOTICED: Duration = Duration::from_millis(50);
@@ -114,8 +121,46 @@ pub(super) fn intention(intention: &Intention) -> String {
         return format!("{path}: would delete the subvolume and free {exclusive}, {pace}{way}\n");
     }
     let names = counted(intention.names, "name");
+    let most = if intention.at_most && intention.bytes > 0 {
+        "at most "
+    } else {
+        ""
+    };
     let freed = bytes(intention.bytes);
-    format!("{path}: would free {freed} in {names}, {pace}{way}\n")
+    let stays = match (intention.stays.files, bytes(intention.stays.bytes)) {
+        (0, _) => String::new(),
+        (1, stay) => format!("; {stay} stay, because 1 file also has other names"),
+        (files, stay) => format!("; {stay} stay, because {files} files also have other names"),
+    };
+    format!("{path}: would free {most}{freed} in {names}, {pace}{way}{stays}\n")
+}
+
+/// Describes that nothing was resumed, with the directories where something is left and whether more
+/// is noted.
+pub(super) fn nothing_left(place: &Where, (others, noted): (Vec<PathBuf>, bool)) -> String {
+    let Where::Directory(directory) = place else {
+        return "trimbench rm: nothing to go on with\n".to_owned();
+    };
+    let elsewhere = match (&others[..], noted) {
+        ([], false) => String::new(),
+        ([], true) => "; --resume=all names what you left elsewhere".to_owned(),
+        ([other], _) => {
+            let other = quoted(other);
+            format!(
+                "; an interrupted removal is in {other}, go on with: trimbench rm --resume={other}"
+            )
+        }
+        (all, _) => {
+            let shown = all.iter().take(SHOWN).map(quoted);
+            let more = if all.len() > SHOWN { " and others" } else { "" };
+            format!(
+                "; interrupted removals are in {}{more}, go on with all: trimbench rm --resume=all",
+                shown.collect::<Vec<_>>().join(", ")
+            )
+        }
+    };
+    let directory = quoted(directory);
+    format!("trimbench rm: nothing to go on with in {directory}{elsewhere}\n")
 }
 
 /// The result of a deletion, and whether its goal was met: in sentences.
@@ -126,14 +171,21 @@ pub(super) fn summary(summary: &Summary) -> String {
     let gave_up = match summary.written_off {
         0 => String::new(),
         left => format!(
-            "; no discards came for {} (what was never written, as by fallocate, has nothing to discard \
-             below a loop device)",
+            "; no discards came for {}: a process may still have the file open, or the loop device's \
+             file has no blocks for it",
             bytes(left)
         ),
     };
     let (freed, took) = (bytes(summary.freed), seconds(summary.elapsed.as_secs_f64()));
     let (discarded, lost) = (discarded(summary), interference::lost(summary));
-    let text = format!("freed {freed} in {took}, {discarded}{gave_up}; {lost}");
+    let exempt = match summary.exempt {
+        few if few < NAMED => String::new(),
+        some => format!(
+            "; {} needed no discard: the drive did not have them yet, or another file shares them",
+            bytes(some)
+        ),
+    };
+    let text = format!("freed {freed} in {took}, {discarded}{gave_up}{exempt}; {lost}");
     let cleaned = summary
         .cleaned
         .iter()
@@ -226,13 +278,54 @@ mod tests {
         assert_eq!(
             said(64 * mib, 60 * mib),
             "trimbench rm: freed 64.0 MiB in 2.0 s, 60.0 MiB discarded; other I/O lost: not measured \
-             (too few reads and flushes); a read's wait: not measured\n"
+             (too few reads and flushes); trimbench's own reads: not measured\n"
         );
         let more = said(64 * mib, 80 * mib);
         let claimed = "all discarded, with 16.0 MiB of free space beside it or of others;";
         assert!(more.contains(claimed), "{more}");
         assert!(said(64 * mib, 64 * mib + 4096).contains("64.0 MiB discarded;"));
         assert_eq!(said(0, mib), "");
+    }
+
+    #[test]
+    fn bytes_that_no_discard_comes_for_are_explained() {
+        let fresh = |exempt| Summary {
+            exempt,
+            ..of(128 << 20, 0)
+        };
+        let text = summary(&fresh(128 << 20));
+        let claimed =
+            "freed 128 MiB in 2.0 s, 0 B discarded; 128 MiB needed no discard: the drive did";
+        assert!(text.contains(claimed), "{text}");
+        assert!(!summary(&fresh(4096)).contains("needed no discard"));
+    }
+
+    #[test]
+    fn a_dry_run_tells_what_other_names_keep() {
+        let of = |at_most, files| Intention {
+            path: "t".into(),
+            bytes: 1 << 20,
+            stays: reclaim::Stays {
+                files,
+                bytes: files << 20,
+            },
+            at_most,
+            names: 5,
+            in_place: None,
+            paced: true,
+            unpaced: None,
+            subvolume: false,
+            exclusive: None,
+        };
+        assert_eq!(
+            intention(&of(false, 2)),
+            "'t': would free 1.0 MiB in 5 names, paced; 2.0 MiB stay, because 2 files also have \
+             other names\n"
+        );
+        assert_eq!(
+            intention(&of(true, 0)),
+            "'t': would free at most 1.0 MiB in 5 names, paced\n"
+        );
     }
 
     #[test]

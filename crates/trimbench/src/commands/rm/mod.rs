@@ -90,7 +90,8 @@ pub(crate) fn run(args: &RmArgs) -> Result<Exit, Error> {
             // Where there is none, all that is noted is which wait for their file systems.
             let none = count == 0 && outcome.failures == 0 && !printer.has_noted();
             if none && !args.quiet {
-                Stream::Err.print("trimbench rm: nothing to go on with\n");
+                let text = messages::nothing_left(&place, reclaim::left_elsewhere());
+                Stream::Err.print(&text);
             }
             outcome
         }

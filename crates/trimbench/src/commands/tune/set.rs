@@ -89,8 +89,7 @@ fn later(target: &Target, trial: &Trial, slowdown: f64) -> String {
         // It takes the place of the distribution's timer, so it trims all that is mounted.
         let slowdown = percent_exact(slowdown);
         text += &format!(
-            "It needs a timer:\n  trimbench fstrim --all --install-timer --slowdown={slowdown}\n  \
-             systemctl enable --now trimbench-fstrim.timer\n"
+            "It needs a timer:\n  trimbench fstrim --all --install-timer --slowdown={slowdown}\n"
         );
     }
     text
@@ -151,8 +150,7 @@ mod tests {
     #[test]
     fn what_is_trimmed_later_needs_a_timer() {
         let advice = advice(1 << 30);
-        let timer = "It needs a timer:\n  trimbench fstrim --all --install-timer --slowdown=7%\n  \
-                     systemctl enable --now trimbench-fstrim.timer\n";
+        let timer = "It needs a timer:\n  trimbench fstrim --all --install-timer --slowdown=7%\n";
         let said = |setting, kept| commands_or_done(&target(setting), &advice, kept, 0.07);
         let to_set = said(DiscardSetting::On, None);
         assert!(

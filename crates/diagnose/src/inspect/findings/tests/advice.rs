@@ -203,6 +203,21 @@ fn a_lun_that_reports_no_rotation_rate_does_not_turn() {
 }
 
 #[test]
+fn a_device_that_has_linux_default_flag_does_not_turn() {
+    for (place, name) in [
+        ("virtual/block/loop3", "loop3"),
+        ("pci/usb2/2-1/host6/target6:0:0/6:0:0:0/block/sdb", "sdb"),
+        ("virtual/block/nbd0", "nbd0"),
+    ] {
+        let line = format!("1 0 7:3 / / rw - ext4 /dev/{name} rw,discard\n");
+        let machine = Machine::new(&line);
+        machine.device(place, "7:3", Some(GIB));
+        set(&machine, place, "queue/rotational", "1");
+        assert!(!ids(&machine).contains(&"hdd-trimmed"), "{name}");
+    }
+}
+
+#[test]
 fn paths_of_one_lun_have_one_note() {
     let machine = Machine::new("1 0 253:0 / / rw - xfs /dev/dm-0 rw,discard\n");
     let names = ["sda", "sdb", "sdc", "sdd"];
