@@ -34,7 +34,8 @@ pub(crate) fn all(verdict: &Verdict) -> Vec<Fact> {
     facts.extend(verdict.writes.as_ref().map(writes));
     if let Some(fit) = &verdict.fit {
         facts.extend(cost(fit));
-        facts.extend(barrier(fit).map(|text| fact("barrier", Tone::Plain, text)));
+        let text = barrier(fit, verdict.target.drives.len());
+        facts.extend(text.map(|text| fact("barrier", Tone::Plain, text)));
     }
     facts.extend(verdict.control.as_ref().map(control));
     facts.extend(verdict.waits.as_ref().and_then(waits));
@@ -331,25 +332,32 @@ fn cost(fit: &Fit) -> Option<Fact> {
 }
 
 /// Whether discards let others through, and the figures that say so.
-fn barrier(fit: &Fit) -> Option<String> {
-    let phi = fit.phi.map(|phi| (phi, fit.phi_95));
-    let blocked = phi.or(fit.blocked.map(|share| (share, fit.blocked_95)));
-    let blocks = blocked.filter(|(share, _)| share.is_finite());
-    let blocks = blocks.map(|(share, bounds)| {
-        let (share, range) = (percent(share), range(bounds, percent));
-        format!(": a discard blocks other I/O for {share}{range} of its time")
+fn barrier(fit: &Fit, drives: usize) -> Option<String> {
+    let shown = |share: f64, bounds| format!("{}{}", percent(share), range(bounds, percent));
+    let finite = |share: &f64| share.is_finite();
+    let phi = fit.phi.filter(finite).map(|phi| {
+        let share = shown(phi, fit.phi_95);
+        format!(": a discard blocks other I/O for {share} of its time")
     });
+    let blocked = fit.blocked.filter(finite).map(|blocked| {
+        let share = shown(blocked, fit.blocked_95);
+        format!(": other I/O was blocked for {share} of the stall")
+    });
+    let blocks = phi.or(blocked);
+    let between = fit.between();
     let word = match fit.barrier {
-        Some(true) => "yes",
-        Some(false) => "no",
-        None if blocks.is_some() => "unclear",
-        None => return None,
-    };
-    let between = match (fit.depth, fit.between()) {
-        (Some(depth), Between::OneDepth) => {
-            format!("; about one queue depth ({depth}) completes between two")
+        Some(true) => "yes".to_owned(),
+        Some(false) => "no".to_owned(),
+        None if blocks.is_none() => return None,
+        None if drives > 1 => format!("unclear, because {drives} drives take turns"),
+        None if between == Between::Unclear => {
+            "unclear, because the operations per discard scatter".to_owned()
         }
-        _ => String::new(),
+        None => "unclear".to_owned(),
+    };
+    let between = match fit.depth.filter(|_| between == Between::OneDepth) {
+        Some(depth) => format!("; about one queue depth ({depth}) completes between two"),
+        None => String::new(),
     };
     Some(format!("{word}{}{between}", blocks.unwrap_or_default()))
 }
@@ -392,6 +400,24 @@ fn control(control: &Control) -> Fact {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn several_drives_are_why_a_barrier_is_unclear() {
+        let fit = Fit {
+            blocked: Some(0.9),
+            blocked_95: Some([0.8, 1.0]),
+            ..Fit::default()
+        };
+        assert_eq!(
+            barrier(&fit, 3).unwrap(),
+            "unclear, because 3 drives take turns: other I/O was blocked for 90 % (80 % to 100 %) of the stall"
+        );
+        let one = barrier(&fit, 1).unwrap();
+        assert!(
+            one.starts_with("unclear, because the operations per discard scatter: other I/O"),
+            "{one}"
+        );
+    }
 
     #[test]
     fn devices_were_busy_no_longer_than_discards_waited() {
