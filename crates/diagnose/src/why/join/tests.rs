@@ -273,6 +273,7 @@ fn a_commands_own_discards_explain_its_wait_beside_longer_ones_of_others() {
         Sender::of_test(DISK, Reason::ExtCommit, 160, 9.0),
         Sender::of_test(OTHER, Reason::BtrfsCommit, 40, 8.0),
     ];
+    seen.trace.senders[0].pid = 9;
     let why = explain(&seen, &Subject::Family(7), Some("sh -c sync"));
     let expected = "its btrfs commit sent 40 discards of 200 ms each to sdb";
     assert!(why.sentence.contains(expected), "{}", why.sentence);
