@@ -154,6 +154,7 @@ fn warnings_that_differ_in_figures_alone_are_one_line_with_the_number_of_runs() 
         [
             "all runs: reader drifted by 13 %. (These figures are those of old-0.jsonl.)",
             "old-0.jsonl, new-0.jsonl: reader drifted by 4 %.",
+            "all runs: The record has no end: its run was killed.",
             "old-1.jsonl, old-2.jsonl: it froze",
         ]
     );
@@ -235,10 +236,10 @@ fn a_shorter_and_deeper_stall_is_not_called_worse() {
 #[test]
 fn an_actor_that_a_single_group_has_is_named_and_has_no_table() {
     let mut b = slower();
-    b.head.actors[0].name = "queries".into();
+    (b.head.actors[0].name, b.head.actors[0].op) = ("pages".into(), "write".into());
     let comparison = compare(&groups(&[("old", &[&slower()]), ("new", &[&b])]));
     let text = terminal(&comparison, &style(100));
-    let note = "Not compared, because a single group has them: reader (old), queries (new).";
+    let note = "Not compared, because a single group has them: reader (old), pages (new).";
     assert!(text.contains(note), "{text}");
     assert!(
         !text.contains("reader (read)") && !text.contains("not measured"),
