@@ -12,6 +12,8 @@ use crate::prefix::plain;
 pub enum Kind {
     /// `iostat -x`, as text or JSON.
     Iostat,
+    /// `sadf -j -- -d`.
+    Sadf,
     /// A bw, iops or latency log of fio; which of them only its name tells.
     FioLog,
     /// A histogram log of fio.
@@ -39,6 +41,7 @@ impl std::fmt::Display for Kind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Kind::Iostat => "an iostat log",
+            Kind::Sadf => "sadf's JSON",
             Kind::FioLog => "a log of fio",
             Kind::FioHistogram => "a histogram log of fio",
             Kind::FioJson => "fio's JSON",
@@ -76,9 +79,10 @@ pub fn sniff(begin: &[u8]) -> Kind {
     if !log.rows.is_empty() && log.skipped.lines <= 1 {
         return Kind::FioLog;
     }
-    let log = iostat::Log::read(begin);
-    if !matches!(log, Err(Unfit::Other(_))) {
-        return Kind::Iostat;
+    match iostat::Log::read(begin) {
+        Ok(log) if log.together => return Kind::Sadf,
+        Ok(_) | Err(Unfit::Broken(_)) => return Kind::Iostat,
+        Err(Unfit::Other(_)) => {}
     }
     if Output::parse(&text).is_ok() || text.contains("\"fio version\"") {
         return Kind::FioJson;
@@ -120,6 +124,13 @@ mod tests {
             (histogram.as_str(), Kind::FioHistogram),
             (iostat, Kind::Iostat),
             (json, Kind::Iostat),
+            (
+                "{\"sysstat\": {\"hosts\": [{\"nodename\": \"h\", \"statistics\": [\n\
+                 {\"timestamp\": {\"date\": \"2026-11-26\", \"time\": \"10:02:03\", \"utc\": 1, \"interval\": 1},\n\
+                 \"disk\": [\n{\"disk-device\": \"vda\", \"tps\": 10.00, \"rkB\": 40.00, \"wkB\": 0.00, \"dkB\": 0.00, \
+                 \"areq-sz\": 4.00, \"aqu-sz\": 0.01, \"await\": 1.00, \"util\": 1.00}\n]}]}]}}\n",
+                Kind::Sadf,
+            ),
             ("Device tps kB_read/s\nsda 1.0 2.0\n", Kind::Iostat),
             ("Device tps kB/s await\nsda 1.0 2.0 3.0\n", Kind::Iostat),
             (

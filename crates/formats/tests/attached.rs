@@ -559,7 +559,9 @@ fn a_log_of_bandwidth_alone_says_what_to_add() {
     };
     let error = series([input], &About::default()).unwrap_err().to_string();
     assert!(
-        error.contains("--write_iops_log") && error.contains("b_bw.1.log"),
+        error.contains("--write_iops_log")
+            && error.contains("log of bandwidth")
+            && error.contains("b_bw.1.log"),
         "{error}"
     );
 }

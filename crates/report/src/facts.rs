@@ -34,7 +34,8 @@ pub(crate) fn all(verdict: &Verdict) -> Vec<Fact> {
     facts.extend(verdict.writes.as_ref().map(writes));
     if let Some(fit) = &verdict.fit {
         facts.extend(cost(fit));
-        facts.extend(barrier(fit).map(|text| fact("barrier", Tone::Plain, text)));
+        let text = barrier(fit, verdict.target.drives.len());
+        facts.extend(text.map(|text| fact("barrier", Tone::Plain, text)));
     }
     facts.extend(verdict.control.as_ref().map(control));
     facts.extend(verdict.waits.as_ref().and_then(waits));
@@ -331,27 +332,32 @@ fn cost(fit: &Fit) -> Option<Fact> {
 }
 
 /// Whether discards let others through, and the figures that say so.
-fn barrier(fit: &Fit) -> Option<String> {
-    let phi = fit.phi.map(|phi| (phi, fit.phi_95));
-    let blocked = phi.or(fit.blocked.map(|share| (share, fit.blocked_95)));
-    let blocks = blocked.filter(|(share, _)| share.is_finite());
-    let blocks = blocks.map(|(share, bounds)| {
-        let (share, range) = (percent(share), range(bounds, percent));
-        format!(": a discard blocks other I/O for {share}{range} of its time")
+fn barrier(fit: &Fit, drives: usize) -> Option<String> {
+    let shown = |share: f64, bounds| format!("{}{}", percent(share), range(bounds, percent));
+    let finite = |share: &f64| share.is_finite();
+    let phi = fit.phi.filter(finite).map(|phi| {
+        let share = shown(phi, fit.phi_95);
+        format!(": a discard blocks other I/O for {share} of its time")
     });
+    let blocked = fit.blocked.filter(finite).map(|blocked| {
+        let share = shown(blocked, fit.blocked_95);
+        format!(": other I/O was blocked for {share} of the stall")
+    });
+    let blocks = phi.or(blocked);
     let word = match fit.barrier {
         Some(true) => "yes",
         Some(false) => "no",
         None => {
-            let why = why_unclear(fit);
+            let why = match drives {
+                0 | 1 => why_unclear(fit),
+                _ => format!("{drives} drives take turns"),
+            };
             return blocks.map(|blocks| format!("unclear{blocks}, but {why}"));
         }
     };
-    let between = match (fit.depth, fit.between()) {
-        (Some(depth), Between::OneDepth) => {
-            format!("; about one queue depth ({depth}) completes between two")
-        }
-        _ => String::new(),
+    let between = match fit.depth.filter(|_| fit.between() == Between::OneDepth) {
+        Some(depth) => format!("; about one queue depth ({depth}) completes between two"),
+        None => String::new(),
     };
     Some(format!("{word}{}{between}", blocks.unwrap_or_default()))
 }
@@ -429,7 +435,7 @@ mod tests {
         for (fit, why) in [
             (
                 fit(36.0, [0.0, 73.7], stopped),
-                "99 % (99 % to 100 %) of its time, but 36.0 (0.0 to 73.7) operations complete between \
+                "99 % (99 % to 100 %) of the stall, but 36.0 (0.0 to 73.7) operations complete between \
                  two discards, where a barrier lets one queue depth (8) through",
             ),
             (fit(8.0, [7.9, 8.1], stopped), "but too few discards came"),
@@ -438,12 +444,14 @@ mod tests {
                 "but the drive also wrote",
             ),
         ] {
-            let text = barrier(&fit).unwrap();
+            let text = barrier(&fit, 1).unwrap();
             assert!(
                 text.starts_with("unclear: ") && text.contains(why),
                 "{text}"
             );
         }
+        let many = barrier(&fit(8.0, [7.9, 8.1], stopped), 3).unwrap();
+        assert!(many.ends_with(", but 3 drives take turns"), "{many}");
     }
 
     #[test]

@@ -196,6 +196,11 @@ pub(crate) fn advice(why: Reason, verdict: &Verdict, record: &RunRecord) -> Stri
              `iostat -x -y -t 1` beside it, and import both."
                 .to_owned()
         }
+        Reason::TooFewOperations if verdict.foreground.is_empty() => {
+            "Nothing was read or written meanwhile, so nothing could stall. The figures of the \
+             discards stand."
+                .to_owned()
+        }
         why => fixed(why).to_owned(),
     }
 }
@@ -392,6 +397,19 @@ mod tests {
         }
         (info.direct, info.engine) = (None, "libaio".to_owned());
         assert!(actor(&info).ends_with("read, libaio, closed loop at depth 8"));
+    }
+
+    #[test]
+    fn where_nothing_ran_nothing_could_stall() {
+        let mut record = crate::common::SHORT.record();
+        record.head.actors.clear();
+        record.intervals.actors.clear();
+        let verdict = ::judge::judge(&record, &::judge::JudgeOptions::default());
+        let text = advice(Reason::TooFewOperations, &verdict, &record);
+        assert!(
+            text.starts_with("Nothing was read or written meanwhile"),
+            "{text}"
+        );
     }
 
     #[test]

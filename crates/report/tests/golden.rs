@@ -50,8 +50,8 @@ STALL  Deleting 1.0 TiB stalled reads for 16.9 s (to 4.3 % of 92,100/s).
              the last deletion call
   cost       a discard of 128 MiB takes 2.1 ms; beside each, 8.0 (7.8 to 8.2)
              operations of others completed (8 in flight)
-  barrier    yes: a discard blocks other I/O for 96 % (95 % to 97 %) of its
-             time; about one queue depth (8) completes between two
+  barrier    yes: other I/O was blocked for 96 % (95 % to 97 %) of the stall;
+             about one queue depth (8) completes between two
 ",
     );
 }
@@ -324,8 +324,8 @@ INCONCLUSIVE  Reads dipped for 16.9 s, but as much in the control run.
              the last deletion call
   cost       a discard of 128 MiB takes 2.1 ms; beside each, 8.0 (7.8 to 8.2)
              operations of others completed (8 in flight)
-  barrier    yes: a discard blocks other I/O for 96 % (95 % to 97 %) of its
-             time; about one queue depth (8) completes between two
+  barrier    yes: other I/O was blocked for 96 % (95 % to 97 %) of the stall;
+             about one queue depth (8) completes between two
   control    without discards (nodiscard): no stall; reader dipped for 15.3 s
 
 - The control run, which sent no discards, lost about as much: TRIM isn't proven

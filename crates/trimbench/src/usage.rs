@@ -31,7 +31,7 @@ fn name_owners(shown: &mut Error) {
     let Some(ContextValue::String(option)) = shown.get(ContextKind::InvalidArg).cloned() else {
         return;
     };
-    if !option.starts_with('-') {
+    if !option.starts_with('-') || option == "-" {
         return;
     }
     shown.remove(ContextKind::Suggested);

@@ -12,9 +12,10 @@ use storage::disks::{Disks, Place as Below};
 use super::devices::{hung, slows_others, work};
 use super::frames::Place;
 use super::observe::Observation;
-use super::report::{Cause, Client, Sampling, Second, Verdict, Victim, Wait, Why};
+use super::report::{Cause, Client, Sampling, SenderWork, Stretch, Verdict, Victim, Wait, Why};
 use super::sampler::Sample;
 use super::spans::Spans;
+use super::timeline::{stretches, tally};
 use super::{SCHEMA, Subject, sentence};
 
 /// So much of the blocked time makes it discards' fault.
@@ -29,9 +30,9 @@ const SUSPECT: f64 = 0.1;
 /// Draws the conclusions. `command`: the name to call a [`Subject::Family`] by.
 pub fn explain(observation: &Observation, subject: &Subject, command: Option<&str>) -> Why {
     let waiting = Waiting::of(observation, subject);
-    let (victims, client) = in_order(observation, &waiting, subject, command);
+    let (mut victims, client) = in_order(observation, &waiting, subject, command);
     let first = victims.first().map(|one| (one.pid, one.name.clone()));
-    let timeline = first.map(|(pid, name)| {
+    let mut timeline = first.map(|(pid, name)| {
         let whole = matches!(subject, Subject::Family(_)) && client.is_none();
         let belongs = |one| one == pid || whole && !is_server(observation, one);
         gather(observation, &waiting, pid, name, &belongs).1
@@ -39,6 +40,15 @@ pub fn explain(observation: &Observation, subject: &Subject, command: Option<&st
     let verdict = victims.first().map_or(Verdict::Nothing, verdict);
     let senders =
         super::senders::senders(&observation.trace, &observation.disks, &observation.mounted);
+    for (index, victim) in victims.iter_mut().enumerate() {
+        let share = victim.share_behind_others(&senders);
+        victim.count_behind(share);
+        for one in timeline.iter_mut().flatten().filter(|_| index == 0) {
+            let behind_s = one.in_discards_s * share;
+            one.in_discards_s -= behind_s;
+            one.behind_discards_s += behind_s;
+        }
+    }
     let mut why = Why {
         schema: SCHEMA,
         verdict,
@@ -394,12 +404,12 @@ fn gather(
     pid: u32,
     name: String,
     belongs: &dyn Fn(u32) -> bool,
-) -> (Victim, Vec<Second>) {
+) -> (Victim, Vec<Stretch>) {
     let sampled = &observation.sampled;
     let mine = |sample: &&Sample| belongs(sampled.threads[sample.thread].thread.pid);
     let all: Vec<&Sample> = sampled.samples.iter().filter(mine).collect();
     let mut waits: HashMap<Way, Spent> = HashMap::new();
-    let mut timeline = seconds(observation, &waiting.discards_at(&all));
+    let mut timeline = stretches(observation, &waiting.discards_at(&all));
     let mut last_s = None;
     for turn in all.chunk_by(|a, b| a.at_s == b.at_s) {
         let at_s = turn[0].at_s;
@@ -455,7 +465,10 @@ fn gather(
         // An empty sum is -0.0.
         some.map(|wait| wait.seconds).sum::<f64>() + 0.0
     };
+    let looked = sampled.threads.iter().map(|one| one.thread);
+    let looked = looked.filter(|one| belongs(one.pid));
     let victim = Victim {
+        threads: looked.flat_map(|one| [one.pid, one.tid]).collect(),
         pid,
         name,
         seconds: sum(|_| true),
@@ -464,6 +477,41 @@ fn gather(
         waits,
     };
     (victim, timeline)
+}
+
+impl Victim {
+    /// The share of its waits in discards of its own in which the drive was busy with those of other
+    /// programs, as far as the events show it.
+    fn share_behind_others(&self, senders: &[SenderWork]) -> f64 {
+        let own = || senders.iter().filter(|one| self.sent(one));
+        let there = |one: &&SenderWork| own().any(|own| own.device == one.device);
+        let others = senders.iter().filter(|one| !self.sent(one)).filter(there);
+        let others_s = others.map(|one| one.in_drive_s).sum::<f64>();
+        let waited_s = self.seconds_of(Cause::InDiscards);
+        let rest_s = waited_s - own().map(|one| one.in_drive_s).sum::<f64>();
+        let share = rest_s.min(others_s) / waited_s;
+        // Looks are not exact, and without own discards seen nothing is known.
+        if share >= PART { share } else { 0.0 }
+    }
+
+    /// Counts this share of its waits in discards of its own as behind discards.
+    fn count_behind(&mut self, share: f64) {
+        let own = |wait: &Wait| share > 0.0 && wait.cause == Cause::InDiscards;
+        let behind: Vec<Wait> = (self.waits.iter_mut().filter(|one| own(one)))
+            .map(|wait| {
+                let seconds = wait.seconds * share;
+                wait.seconds -= seconds;
+                Wait {
+                    cause: Cause::BehindDiscards,
+                    place: Place::Queue,
+                    seconds,
+                    ..wait.clone()
+                }
+            })
+            .collect();
+        self.waits.extend(behind);
+        self.waits.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+    }
 }
 
 /// A way to spend time: cause, place, call, and the file system or device.
@@ -490,39 +538,6 @@ impl Spent {
     fn most(&self) -> usize {
         let most = self.stacks.iter().max_by(|a, b| a.1.total_cmp(b.1));
         most.map_or(0, |one| *one.0)
-    }
-}
-
-/// The seconds of an observation, with the discards in flight and no waits.
-fn seconds(observation: &Observation, discards: &Spans) -> Vec<Second> {
-    let length = observation.to_s - observation.from_s;
-    (0..length.ceil().max(0.0) as u32)
-        .map(|second| {
-            let from = observation.from_s + f64::from(second);
-            Second {
-                at_s: f64::from(second),
-                in_discards_s: 0.0,
-                behind_discards_s: 0.0,
-                blocked_s: 0.0,
-                cpu_s: 0.0,
-                discarding_s: discards.covered(from, from + 1.0),
-            }
-        })
-        .collect()
-}
-
-fn tally(timeline: &mut [Second], at_s: f64, cause: Cause, seconds: f64) {
-    // A look stands for the time before it.
-    let middle = (at_s - seconds / 2.0).max(0.0);
-    let Some(second) = timeline.get_mut(middle as usize) else {
-        return;
-    };
-    match cause {
-        Cause::InDiscards => second.in_discards_s += seconds,
-        Cause::BehindDiscards => second.behind_discards_s += seconds,
-        Cause::Cpu => second.cpu_s += seconds,
-        Cause::Sleep => {}
-        _ => second.blocked_s += seconds,
     }
 }
 

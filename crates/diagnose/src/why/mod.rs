@@ -27,6 +27,7 @@ pub mod sampler;
 pub mod sentence;
 pub mod spans;
 pub mod text;
+mod timeline;
 pub mod trace;
 pub mod tracer;
 
@@ -43,7 +44,7 @@ pub use advice::advice;
 pub use join::explain;
 pub use observe::{Observation, Observer};
 pub use report::{
-    Cause, Client, Deletion, DeviceWork, Sampling, Second, SenderWork, Verdict, Victim, Wait, Why,
+    Cause, Client, Deletion, DeviceWork, Sampling, SenderWork, Stretch, Verdict, Victim, Wait, Why,
 };
 pub use text::{folded, stacks};
 

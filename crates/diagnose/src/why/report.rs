@@ -45,8 +45,8 @@ pub struct Why {
     pub senders: Vec<SenderWork>,
     /// The devices that take discards and did something.
     pub devices: Vec<DeviceWork>,
-    /// The first victim's time, second by second.
-    pub timeline: Vec<Second>,
+    /// The first victim's time, in stretches of one length.
+    pub timeline: Vec<Stretch>,
     /// Steps that would help.
     pub advice: Vec<String>,
     /// How it was watched.
@@ -79,6 +79,9 @@ pub struct Victim {
     pub discards_s: f64,
     /// Where the time went, the longest first; the waits add up to `seconds`.
     pub waits: Vec<Wait>,
+    /// Its threads and processes that were looked at.
+    #[serde(skip)]
+    pub threads: Vec<u32>,
 }
 
 /// Time that was spent in one way.
@@ -175,11 +178,13 @@ pub struct DeviceWork {
     pub slows_others: Option<bool>,
 }
 
-/// One second of the first victim's time.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Second {
+/// A stretch of the first victim's time.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Stretch {
     /// Its start, in seconds since the observation began.
     pub at_s: f64,
+    /// Its length, in seconds.
+    pub length_s: f64,
     /// In its own discards, in seconds.
     pub in_discards_s: f64,
     /// Behind discards, in seconds.

@@ -2,9 +2,8 @@
 
 use record::units as show;
 
-use super::frames::{Place, Reason, reason};
+use super::frames::{Place, Reason};
 use super::report::{Cause, Deletion, SenderWork, Verdict, Victim, Why};
-use super::senders::is_programs;
 
 /// A victim's own discards are the culprit if they took this share of its wait in the drive.
 const OWN: f64 = 0.1;
@@ -113,6 +112,11 @@ fn blamed(why: &Why, victim: &Victim, seconds: f64) -> String {
             _ => text += " behind discards; who sent them is not known",
         },
     }
+    let behind_s = victim.seconds_of(Cause::BehindDiscards);
+    if own && behind_s >= OWN * seconds {
+        let behind = show::seconds(behind_s);
+        text += &format!(". For {behind} of it, it waited behind discards that it did not send");
+    }
     text + "."
 }
 
@@ -152,24 +156,11 @@ pub(super) fn culprit<'a>(why: &'a Why, victim: &Victim) -> Option<&'a SenderWor
     let there = || why.senders.iter().filter(matters);
     // A discard or two of its own elsewhere don't explain its waits.
     let explains = |one: &&SenderWork| one.in_drive_s >= OWN * victim.discards_s;
-    let mut by_itself = there().filter(|one| one.pid == Some(victim.pid) && explains(one));
-    // Of a command another process may send them: for the reason that its stack shows.
-    let sends = own_reason(victim);
-    let mut alike = there().filter(|one| Some(one.reason) == sends && explains(one));
-    let found = own.then(|| by_itself.next().or_else(|| alike.next()));
+    let mut by_itself = there().filter(|one| victim.sent(one) && explains(one));
+    let found = own.then(|| by_itself.next()).flatten();
     found
-        .flatten()
         .or_else(|| there().find(|one| !is_layers(one)))
         .or_else(|| there().next())
-}
-
-/// Why a victim sent the discards of its own that it waited in longest; `None` where its stack does
-/// not show it.
-fn own_reason(victim: &Victim) -> Option<Reason> {
-    let mut waits = victim.waits.iter();
-    let longest = waits.find(|wait| wait.cause == Cause::InDiscards)?;
-    let found = reason(longest.stack.iter().map(String::as_str));
-    (found != Reason::Unknown).then_some(found)
 }
 
 /// `its btrfs commit sent 165 discards of 42 ms each to sda (discard=sync)`.
@@ -182,7 +173,7 @@ fn sent(sender: &SenderWork, victim: &Victim, own: bool) -> String {
             .pid
             .map_or(String::new(), |pid| format!(" (pid {pid})"))
     );
-    let its = own && (sender.pid == Some(victim.pid) || is_programs(sender.reason));
+    let its = own && victim.sent(sender);
     let text = match sender.reason {
         Reason::BtrfsCommit if its => format!("its btrfs commit {many} (discard=sync)"),
         Reason::BtrfsCommit => format!("the btrfs commit of {program} {many} (discard=sync)"),
@@ -327,6 +318,11 @@ fn own_devices(victim: &Victim) -> Option<Vec<&str>> {
 }
 
 impl Victim {
+    /// Whether one of its threads sent these.
+    pub(super) fn sent(&self, sender: &SenderWork) -> bool {
+        sender.pid.is_some_and(|pid| self.threads.contains(&pid))
+    }
+
     /// The time of a cause, in seconds.
     pub(super) fn seconds_of(&self, cause: Cause) -> f64 {
         let waits = self.waits.iter().filter(|wait| wait.cause == cause);

@@ -8,7 +8,7 @@ use record::waits::Stack;
 use super::Subject;
 use super::join::Causes;
 use super::observe::Observation;
-use super::report::{Cause, Second, SenderWork, Victim, Wait, Why};
+use super::report::{Cause, SenderWork, Stretch, Victim, Wait, Why};
 use super::sampler::Sample;
 use crate::{Look, wrapped};
 
@@ -18,7 +18,7 @@ const ROWS: usize = 6;
 /// The widest bar of a second.
 const BAR: usize = 50;
 
-/// At most so many seconds have a bar each; of more, each bar stands for several.
+/// At most so many bars; of more stretches, each bar stands for several.
 const BARS: usize = 60;
 
 /// The whole report: the sentence first, the evidence below.
@@ -66,13 +66,15 @@ fn waits(victim: &Victim) -> String {
         let share = wait.seconds / victim.seconds.max(1e-9);
         let stack: Vec<&str> = wait.stack.iter().take(3).map(String::as_str).collect();
         text += &format!(
-            "  {:>8}  {:>5}  {:<27} {:<14} {}\n",
+            "  {:>8}  {:>5}  {:<27} {:<14} {}",
             show::seconds(wait.seconds),
             show::percent(share),
             wait.cause.about(),
             wait.call.unwrap_or("-"),
             place(wait)
         );
+        text.truncate(text.trim_end().len());
+        text += "\n";
         if !stack.is_empty() {
             text += &format!("{:19}{}\n", "", stack.join(" ← "));
         }
@@ -85,32 +87,30 @@ fn shown(wait: &Wait, victim: &Victim) -> bool {
     wait.seconds >= victim.seconds / 1000.0
 }
 
+/// Where it waited, as far as the cause does not name it.
 fn place(wait: &Wait) -> String {
-    let at = wait.at.as_deref().map(record::units::names::shown);
-    match at {
-        Some(at) => format!("{} on {at}", wait.place.words()),
-        None => wait.place.words().to_owned(),
-    }
+    let words = Some(wait.place.words()).filter(|words| *words != wait.cause.about());
+    let at = wait.at.as_deref();
+    let at = at.map(|at| format!("on {}", record::units::names::shown(at)));
+    let parts = words.map(str::to_owned).into_iter().chain(at);
+    parts.collect::<Vec<_>>().join(" ")
 }
 
-/// A bar for each second: in discards, behind discards, blocked, on a processor.
-fn bars(timeline: &[Second], look: Look) -> String {
-    if timeline.len() < 2 {
+/// A bar for each stretch of time: in discards, behind discards, blocked, on a processor.
+fn bars(timeline: &[Stretch], look: Look) -> String {
+    let [first, _, ..] = timeline else {
         return String::new();
-    }
+    };
     let each = timeline.len().div_ceil(BARS);
+    let length_s = each as f64 * first.length_s;
     let mut text = format!(
-        "\n{}: █ in its discards  ▓ behind discards  ▒ blocked otherwise  · processor   discards in flight\n",
-        if each == 1 {
-            "Each second".to_owned()
-        } else {
-            format!("Each {each} seconds")
-        }
+        "\nEach {}: █ in its discards  ▓ behind discards  ▒ blocked otherwise  · processor   discards in flight\n",
+        show::seconds(length_s)
     );
     let width = BAR.min(look.width.saturating_sub(30));
     for chunk in timeline.chunks(each) {
-        let whole = chunk.len() as f64;
-        let sum = |of: fn(&Second) -> f64| chunk.iter().map(of).sum::<f64>() / whole;
+        let whole = chunk.iter().map(|one| one.length_s).sum::<f64>();
+        let sum = |of: fn(&Stretch) -> f64| chunk.iter().map(of).sum::<f64>() / whole;
         let mut bar = String::new();
         let mut end = 0.0;
         for (sign, share) in [
@@ -127,7 +127,8 @@ fn bars(timeline: &[Second], look: Look) -> String {
         }
         let discarding = sum(|one| one.discarding_s);
         let line = format!(
-            "  {:>5.0} s │{bar:<width$}│ {}",
+            "  {:>5.*} s │{bar:<width$}│ {}",
+            usize::from(length_s < 1.0),
             chunk[0].at_s,
             if discarding > 0.0 {
                 show::percent(discarding.min(1.0))
@@ -233,7 +234,7 @@ fn footer(why: &Why) -> String {
         show::percent(sampling.cpu_share),
     );
     if sampling.partial_turns * 10 > sampling.turns {
-        text += "; of so many threads, each had a look less often";
+        text += "; some looks were left out, so that looking takes 1 %";
     }
     if sampling.lost_events > 0 {
         text += &format!("; {} lost", show::counted(sampling.lost_events, "event"));

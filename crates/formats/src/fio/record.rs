@@ -41,7 +41,7 @@ pub fn totals(output: &Output) -> Result<RunRecord, PushError> {
         interval_s: Some((longest_ms as f64 / 1e3).max(1e-3)),
         ..Options::default()
     };
-    let warning = "fio's JSON tells the whole run in one figure, which shows no stall; give its logs, too \
+    let warning = "fio's JSON has one figure for the whole run, which shows no stall. Give its logs, too \
          (write_iops_log, write_hist_log, log_avg_msec=100).";
     let mut all = of_documents(&[output]);
     for one in &mut all {

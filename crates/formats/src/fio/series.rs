@@ -165,7 +165,6 @@ pub fn series<R: BufRead>(
     let mut threads: BTreeMap<(String, Option<u32>), Thread> = BTreeMap::new();
     let mut first = None;
     for input in inputs {
-        first.get_or_insert_with(|| input.name.clone());
         let name = LogName::parse(&input.name).ok_or_else(|| {
             Unfit::Broken(format!(
                 "{}: not the name of a fio log; they end in _iops.N.log, _bw.N.log, _lat.N.log, \
@@ -173,6 +172,7 @@ pub fn series<R: BufRead>(
                 input.name
             ))
         })?;
+        first.get_or_insert_with(|| (input.name.clone(), name.kind));
         let thread = threads.entry((name.prefix, name.thread));
         read_into(thread.or_default(), name.kind, input)?;
     }
@@ -201,11 +201,17 @@ pub fn series<R: BufRead>(
     let without = both.filter(|(_, threads)| threads.is_empty());
     let without: Vec<String> = without.filter_map(|(job, _)| job.without_logs()).collect();
     let ran = all.iter().any(|one| one.ran_s.is_some());
-    if let Some(name) = first.filter(|_| !ran && !fixed && !threads_are_empty) {
+    if let Some((name, kind)) = first.filter(|_| !ran && !fixed && !threads_are_empty) {
+        let (what, or) = match kind {
+            LogKind::Bandwidth => (
+                "bandwidth",
+                ", or give its JSON, too, which has the block size",
+            ),
+            _ => ("latencies", ""),
+        };
         return Err(Unfit::Broken(format!(
-            "{name}: this log of fio has no operations over time. Let fio write them \
-             (--write_iops_log=NAME --log_avg_msec=100), or, for a log of bandwidth, give fio's JSON, \
-             which has the block size"
+            "{name}: can't be imported alone: it is fio's log of {what}, without operations over time. Let \
+             fio write them (--write_iops_log=NAME --log_avg_msec=100){or}"
         )));
     }
     if let Some(first) = all.first_mut() {

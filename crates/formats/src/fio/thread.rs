@@ -6,6 +6,7 @@ use super::logs::{Direction, HistogramLog, Log, LogKind, Row, is_since_1970};
 use super::series::FioSeries;
 use super::unit::{self, Unit};
 use super::windows::{self, Window};
+use record::units::percent;
 
 /// The logs of one thread; of all threads of a run with `per_job_logs=0`.
 #[derive(Debug, Default)]
@@ -42,8 +43,9 @@ impl Thread {
                 }
                 let warning = |in_flight: f64| {
                     format!(
-                        "Latencies were read as microseconds, as fio 2 logs them: as nanoseconds they \
-                     would have had {in_flight:.1e} operations in flight."
+                        "Latencies were read as microseconds, as fio 2 logs them: as nanoseconds, operations \
+                         would have been in flight for {} of the time.",
+                        percent(in_flight)
                     )
                 };
                 self.warnings.extend(in_flight.map(warning));

@@ -29,7 +29,8 @@ fn sentence(
     let mut clauses = Vec::new();
     let foreground = [Figure::Lost, Figure::Stall, Figure::BaselineRate];
     // The fastest actor of the reference comes first.
-    let first = figures.iter().find_map(|f| f.actor.clone());
+    let both = |f: &&Compared| [0, i + 1].iter().all(|&side| f.sides[side].value.is_some());
+    let first = figures.iter().filter(both).find_map(|f| f.actor.clone());
     for figure in foreground {
         let mut all = figures.iter();
         let found = all.find(|f| f.figure == figure && f.actor == first);
@@ -132,6 +133,35 @@ fn left_out(groups: &[GroupSummary]) -> Vec<String> {
     notes
 }
 
+/// Names the actors that a single group has, so that nothing compares them.
+fn alone(groups: &[GroupSummary], figures: &[Compared]) -> Option<String> {
+    let mut names: Vec<String> = Vec::new();
+    for figure in figures {
+        let mut with = figure
+            .sides
+            .iter()
+            .zip(groups)
+            .filter(|one| one.0.value.is_some());
+        if let (Some(actor), Some((_, group))) = (&figure.actor, with.next())
+            && !has_two(figures, figure)
+        {
+            names.push(format!("{actor} ({})", group.name));
+        }
+    }
+    names.dedup();
+    let names = names.join(", ");
+    (!names.is_empty()).then(|| format!("Not compared, because a single group has them: {names}."))
+}
+
+/// Whether two groups at least have figures of this one's actor, with its operation.
+fn has_two(figures: &[Compared], of: &Compared) -> bool {
+    let own = figures
+        .iter()
+        .filter(|one| (&one.actor, &one.op) == (&of.actor, &of.op));
+    let known = |one: &Compared| one.sides.iter().filter(|side| side.value.is_some()).count();
+    of.actor.is_none() || own.map(known).max() > Some(1)
+}
+
 /// Returns the notes that a reader of the figures needs.
 pub(super) fn notes(
     groups: &[GroupSummary],
@@ -140,6 +170,7 @@ pub(super) fn notes(
 ) -> Vec<String> {
     let mut notes: Vec<String> = same_run(groups, heads).into_iter().collect();
     notes.extend(left_out(groups));
+    notes.extend(alone(groups, figures));
     let of = |runs: std::ops::Range<usize>| -> Vec<&str> {
         let groups = groups
             .iter()

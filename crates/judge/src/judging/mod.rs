@@ -247,7 +247,8 @@ fn warnings(record: &RunRecord, main: Option<&PartJudged>) -> Vec<String> {
     let off = counting::blind(&record.head.devices).join(" and ");
     let off_text =
         format!("The counters of {off} are switched off, so its discards could not be seen.");
-    let sends_none = record.head.target.discard == DiscardSetting::Off;
+    let sends_none =
+        record.head.target.discard == DiscardSetting::Off && !others::is_simulated(record);
     let unexpected = sends_none && main.is_some_and(|main| main.discards.any());
     let mut warn = |holds: bool, text: &str| warnings.extend(holds.then(|| text.to_owned()));
     warn(!off.is_empty(), &off_text);
@@ -282,8 +283,8 @@ fn in_what_time(slower: Slower) -> String {
     let (times, how) = slower.in_words();
     if slower.converted {
         return format!(
-            "All times and rates are those of the drive that the simulated one stands for: it was \
-             {times} times {how}, and what was measured was converted."
+            "All times and rates are those of the drive that the simulated one stands for. The measured ones \
+             were converted, because it was {times} times {how}."
         );
     }
     format!(

@@ -317,6 +317,9 @@ fn because(part: &PartJudged, reason: Reason) -> Option<String> {
         }
         Reason::NothingDeleted => "nothing was deleted, for the outside program freed no space",
         Reason::NoSteadyBaseline => "there was no steady stretch to compare with",
+        Reason::TooFewOperations if part.actors.is_empty() => {
+            "nothing was read or written meanwhile"
+        }
         Reason::TooFewOperations => {
             "there were too few operations or intervals to see a loss of 10 %"
         }

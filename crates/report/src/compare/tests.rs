@@ -132,6 +132,38 @@ fn warnings_have_a_line_each_and_what_is_the_same_has_one() {
 }
 
 #[test]
+fn warnings_that_differ_in_figures_alone_are_one_line_with_the_number_of_runs() {
+    let drifted = |percent: &str, also: &str| {
+        let mut record = slower();
+        let texts = [format!("reader drifted by {percent} %."), also.to_owned()];
+        record.events.extend(texts.map(|text| Event {
+            at_s: 0.0,
+            kind: EventKind::Warning,
+            detail: Some(text),
+        }));
+        record
+    };
+    // A run's own two are about two things.
+    let (a, b) = (
+        drifted("13", "reader drifted by 4 %."),
+        drifted("32", "it froze"),
+    );
+    let comparison = compare(&groups(&[("old", &[&a, &b, &b]), ("new", &[&a])]));
+    assert_eq!(
+        words::warnings(&comparison),
+        [
+            "all runs: reader drifted by 13 %. (These figures are those of old-0.jsonl.)",
+            "old-0.jsonl, new-0.jsonl: reader drifted by 4 %.",
+            "all runs: The record has no end: its run was killed.",
+            "old-1.jsonl, old-2.jsonl: it froze",
+        ]
+    );
+    let comparison = compare(&groups(&[("old", &[&b, &b, &b]), ("new", &[&slower()])]));
+    let all = words::warnings(&comparison);
+    assert_eq!(all[0], "old-0.jsonl and 2 more: reader drifted by 32 %.");
+}
+
+#[test]
 fn overlays_begin_with_the_deletion() {
     let (a, b) = (
         record(&READER),
@@ -199,6 +231,25 @@ fn a_shorter_and_deeper_stall_is_not_called_worse() {
     assert!(!matches!(tone(Figure::Depth), Tone::Bad | Tone::Warn));
     let depth = words::change(row(Figure::Depth), &row(Figure::Depth).changes[0]);
     assert!(depth.contains(" points"), "{depth}");
+}
+
+#[test]
+fn an_actor_that_a_single_group_has_is_named_and_has_no_table() {
+    let mut b = slower();
+    (b.head.actors[0].name, b.head.actors[0].op) = ("pages".into(), "write".into());
+    let comparison = compare(&groups(&[("old", &[&slower()]), ("new", &[&b])]));
+    let text = terminal(&comparison, &style(100));
+    let note = "Not compared, because a single group has them: reader (old), pages (new).";
+    assert!(text.contains(note), "{text}");
+    assert!(
+        !text.contains("reader (read)") && !text.contains("not measured"),
+        "{text}"
+    );
+    assert!(text.contains("\ndiscards and deletion\n"), "{text}");
+    assert!(
+        comparison.summaries[0].starts_with("new against old: TRIM rate"),
+        "{text}"
+    );
 }
 
 /// The row of a figure in words: its sides, and how it changed.

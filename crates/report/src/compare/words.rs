@@ -141,7 +141,7 @@ pub(crate) struct Table<'a> {
     pub(crate) rows: Vec<&'a Compared>,
 }
 
-/// A table for each actor, and one for what a run has once.
+/// A table for each actor that two groups have, and one for what a run has once.
 pub(crate) fn tables(comparison: &Comparison) -> Vec<Table<'_>> {
     let mut tables: Vec<(Option<&str>, Table<'_>)> = Vec::new();
     for row in &comparison.figures {
@@ -164,6 +164,9 @@ pub(crate) fn tables(comparison: &Comparison) -> Vec<Table<'_>> {
             }
         }
     }
+    let known = |row: &&Compared| row.sides.iter().filter(|side| side.value.is_some()).count();
+    let has_two = |table: &Table<'_>| table.rows.iter().map(known).max() > Some(1);
+    tables.retain(|(actor, table)| actor.is_none() || has_two(table));
     tables.into_iter().map(|(_, table)| table).collect()
 }
 
@@ -216,23 +219,50 @@ pub(crate) const LEGEND: &str = "In brackets: the 95 % confidence interval, in p
 pub(crate) const COLOURS: &str = "Green: better for those who use the system. Red: at least 10 % worse. \
     Amber: a little worse. Blue: neither.";
 
-/// Warnings of all runs, each once, with the runs that have it.
+/// Warnings of all runs, each once, with the runs that have it. Those that differ in figures alone
+/// are one.
 pub(crate) fn warnings(comparison: &Comparison) -> Vec<String> {
     let runs: Vec<&RunSummary> = comparison.groups.iter().flat_map(|g| &g.runs).collect();
-    let mut seen: Vec<(&str, Vec<&str>)> = Vec::new();
+    let mut seen: Vec<(Vec<&str>, Vec<&str>)> = Vec::new();
     for run in &runs {
+        let name = run.name.as_str();
         for warning in &run.warnings {
-            match seen.iter_mut().find(|(text, _)| text == warning) {
-                Some((_, names)) if names.contains(&run.name.as_str()) => {}
-                Some((_, names)) => names.push(&run.name),
-                None => seen.push((warning, vec![&run.name])),
+            // Two of one run may be about two things.
+            let same = |(texts, names): &&mut (Vec<&str>, Vec<&str>)| {
+                texts.contains(&warning.as_str())
+                    || !names.contains(&name)
+                        && without_figures(texts[0]) == without_figures(warning)
+            };
+            match seen.iter_mut().find(same) {
+                Some((_, names)) if names.contains(&name) => {}
+                Some((texts, names)) => {
+                    names.push(name);
+                    texts.push(warning);
+                }
+                None => seen.push((vec![warning.as_str()], vec![name])),
             }
         }
     }
-    let whose = |names: &[&str]| match names.len() {
-        n if n == runs.len() => "all runs".to_owned(),
-        _ => names.join(", "),
+    let line = |(texts, names): &(Vec<&str>, Vec<&str>)| {
+        let whose = match names[..] {
+            [_] | [_, _] if names.len() < runs.len() => names.join(", "),
+            _ if names.len() == runs.len() => "all runs".to_owned(),
+            _ => format!("{} and {} more", names[0], names.len() - 1),
+        };
+        let figures = match texts.iter().all(|text| text == &texts[0]) {
+            true => String::new(),
+            false => format!(" (These figures are those of {}.)", names[0]),
+        };
+        format!("{whose}: {}{figures}", texts[0])
     };
-    let line = |(text, names): &(&str, Vec<&str>)| format!("{}: {text}", whose(names));
     seen.iter().map(line).collect()
+}
+
+/// The words of a warning that are no figures.
+fn without_figures(text: &str) -> Vec<&str> {
+    let is_figure = |word: &&str| {
+        word.trim_start_matches('(')
+            .starts_with(|c: char| c.is_ascii_digit())
+    };
+    text.split(' ').filter(|word| !is_figure(word)).collect()
 }

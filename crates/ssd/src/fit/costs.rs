@@ -131,8 +131,8 @@ pub(super) fn costs(records: &[Vec<Cell>], points: &[Point], all: &All, reads: &
         ..Costs::unknown(
             all_cells(records),
             &format!(
-                "all discards had about {}: it takes sizes that differ to tell what each discard \
-                 costs from what its size costs",
+                "all discards had about {}: only sizes that differ show what each discard and each MiB \
+                 costs",
                 last.size()
             ),
         )

@@ -374,7 +374,7 @@ fn in_what_time(slower: Slower) -> String {
     match slower.converted {
         true => format!(
             "The simulated drive was {times} times {how} than the one it stands for. All times are \
-             that one's: what was measured was converted."
+             those of that one; the measured ones were converted."
         ),
         false => format!(
             "The simulated drive was {times} times {how} than the one it stands for, and all times \

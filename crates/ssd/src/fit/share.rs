@@ -117,7 +117,7 @@ pub(super) fn of(
         .find(|f| !f.loop_kind.is_open() && f.baseline.ops_per_s.is_some() && f.lost_s.is_some());
     let Some(seen) = closed else {
         return Share::nothing(
-            "no reads were in flight beside the discards: what they lose gives it",
+            "no reads in closed loop ran beside the discards: what they lose shows it",
         );
     };
     let judged = verdict.fit.as_ref();

@@ -86,7 +86,7 @@ fn the_drives_of_2024() {
     assert!(text.contains("exclusive: a barrier"), "{text}");
     let text = fitted(T500);
     near("T500 at 128 MiB", row_us(&text, "128 MiB"), 1970.0, 0.03);
-    assert!(text.contains("takes sizes that differ"), "{text}");
+    assert!(text.contains("sizes that differ"), "{text}");
     // 71 ms were waited where four were in flight, and 18 ms where one was.
     let text = fitted(RAID);
     near("T500 at 2 GiB", row_us(&text, "2.0 GiB"), 17_800.0, 0.06);

@@ -60,6 +60,9 @@ fn a_mistyped_command_is_answered_with_the_ones_that_are_near() {
     let other = done(&["zz"]);
     other.fails_with(2, &["zz"]);
     assert!(!other.stderr.contains("tip:"), "{}", other.text());
+    let dash = done(&["lab", "list", "--json", "-"]);
+    dash.fails_with(2, &["unexpected argument '-'"]);
+    assert!(!dash.stderr.contains("is an option of"), "{}", dash.text());
 }
 
 #[test]

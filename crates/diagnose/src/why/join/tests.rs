@@ -127,6 +127,36 @@ fn a_commit_on_a_drive_that_discards_is_behind_discards() {
 }
 
 #[test]
+fn a_short_observation_has_short_stretches() {
+    let mut seen = observation(Place::Journal, &["jbd2_log_wait_commit"], Some(DISK));
+    discard(&mut seen, 40, 1);
+    seen.period_s = 0.02;
+    seen.to_s = 102.55;
+    seen.sampled.samples.retain(|one| one.at_s <= seen.to_s);
+    let why = told(&seen);
+    assert_eq!(why.timeline.len(), 13, "{:?}", why.timeline);
+    let [before, last] = [9, 12].map(|index| &why.timeline[index]);
+    assert!((before.behind_discards_s, before.length_s) == (0.0, 0.2));
+    assert!((before.blocked_s - 0.2).abs() < 1e-6, "{before:?}");
+    assert!((last.length_s - 0.15).abs() < 1e-6, "{last:?}");
+    assert!((last.behind_discards_s - 0.14).abs() < 1e-6, "{last:?}");
+    let page = crate::why::text::page(
+        &why,
+        crate::Look {
+            width: 100,
+            unicode: true,
+            colour: false,
+        },
+    );
+    for part in ["Each 0.20 s:", "  2.4 s │"] {
+        assert!(page.contains(part), "{part:?} in {page}");
+    }
+    // A recorder's looks are too far apart for that.
+    seen.period_s = 0.25;
+    assert_eq!(told(&seen).timeline.len(), 3);
+}
+
+#[test]
 fn a_drive_that_serves_reads_beside_discards_is_not_blamed() {
     let mut seen = observation(Place::Io, &["io_schedule"], Some(DISK));
     discard(&mut seen, 1, 1);
@@ -237,14 +267,62 @@ fn a_report_conforms_to_its_schema() {
 fn a_commands_own_discards_explain_its_wait_beside_longer_ones_of_others() {
     let stack = ["submit_bio_wait", "btrfs_discard_extent"];
     let mut seen = observation(Place::OwnDiscard, &stack, None);
-    // Process 44 is the command's second one.
+    let second = Thread { pid: 44, tid: 44 };
+    seen.sampled.threads[0].thread = second;
     seen.trace.senders = vec![
         Sender::of_test(DISK, Reason::ExtCommit, 160, 9.0),
         Sender::of_test(OTHER, Reason::BtrfsCommit, 40, 8.0),
     ];
+    seen.trace.senders[0].pid = 9;
     let why = explain(&seen, &Subject::Family(7), Some("sh -c sync"));
     let expected = "its btrfs commit sent 40 discards of 200 ms each to sdb";
     assert!(why.sentence.contains(expected), "{}", why.sentence);
+}
+
+#[test]
+fn discards_of_another_deleter_are_not_the_commands_own() {
+    let mut seen = observation(Place::OwnDiscard, &["submit_bio_wait"], Some(DISK));
+    let sender = |pid, seconds| {
+        let mut one = Sender::of_test(DISK, Reason::ExtCall, 100, seconds);
+        (one.pid, one.comm) = (pid, "rm".to_owned());
+        one
+    };
+    // Each waited ten seconds in calls of its own, and the drive took them in turns.
+    seen.trace.senders = vec![sender(7, 4.0), sender(8, 6.0)];
+    let why = told(&seen);
+    let victim = &why.victims[0];
+    let sums = [Cause::InDiscards, Cause::BehindDiscards].map(|cause| victim.seconds_of(cause));
+    assert!(
+        (sums[0] - 4.0).abs() < 1e-6 && (sums[1] - 6.0).abs() < 1e-6,
+        "{sums:?}"
+    );
+    let stretch = &why.timeline[5];
+    assert!(
+        (stretch.behind_discards_s - 0.6).abs() < 1e-6,
+        "{stretch:?}"
+    );
+    assert!(
+        why.sentence.contains("within a call of rm (pid 8)"),
+        "{}",
+        why.sentence
+    );
+    seen.trace.senders = vec![sender(7, 6.0), sender(8, 4.0)];
+    let text = told(&seen).sentence;
+    assert!(text.contains("sent 100 discards of 60.0 ms each"), "{text}");
+    assert!(
+        text.contains("For 4.0 s of it, it waited behind discards that it did not send."),
+        "{text}"
+    );
+    // Its own queue fills the rest.
+    seen.trace.senders[1].in_drive_s = 0.1;
+    let why = told(&seen);
+    assert!((why.victims[0].seconds_of(Cause::InDiscards) - 10.0).abs() < 1e-6);
+    assert!(
+        why.sentence
+            .contains("sent 100 discards of 60.0 ms each to sda within the call"),
+        "{}",
+        why.sentence
+    );
 }
 
 #[test]

@@ -272,8 +272,10 @@ fn nobody_else_discards_in_a_simulation() {
     it.devices[0].discards.push(level(1.0..1.5, 16.0));
     let verdict = judged(&it, |head| {
         head.scenario = serde_json::json!({"simulated": {"policy": "fstrim"}});
+        head.target.discard = record::DiscardSetting::Off;
     });
     assert_eq!(verdict.others, None, "{}", verdict.summary);
+    assert_eq!(verdict.warnings, Vec::<String>::new());
     assert_eq!(verdict.verdict, Finding::Stall);
     let discarded = verdict.discard.bytes.unwrap() as f64;
     assert!(

@@ -43,6 +43,18 @@ fn no_more_is_advised_than_fits() {
 }
 
 #[test]
+fn discards_beside_which_nothing_ran_stall_nothing_that_is_known() {
+    let it = run(0.1, 6.0..7.1, vec![level(6.0..7.1, 0.0)]);
+    let mut record = it.record();
+    record.head.actors.clear();
+    record.intervals.actors.clear();
+    let verdict = judge(&record, &JudgeOptions::default());
+    assert_inconclusive(&verdict, Reason::TooFewOperations);
+    let end = "stalls anything: nothing was read or written meanwhile.";
+    assert!(verdict.summary.ends_with(end), "{}", verdict.summary);
+}
+
+#[test]
 fn what_has_no_files_is_discarded_and_not_deleted() {
     let it = run(0.1, 6.0..7.1, vec![level(6.0..7.1, 0.006 * BASE)]);
     let mut record = it.record();

@@ -26,9 +26,11 @@ pub(super) fn of(fit: &Fit, device: &str) -> String {
         row(&mut text, &mib(fit.at_mib), &fit.service_us, time);
     }
     text.push('\n');
-    let (a, b) = fit.costs_in_card();
-    cost(&mut text, "a, each discard", &fit.a_us, a);
-    cost(&mut text, "b, each MiB", &fit.b_us_per_mib, b);
+    costs(
+        &mut text,
+        [&fit.a_us, &fit.b_us_per_mib],
+        fit.costs_in_card(),
+    );
     row(&mut text, "phi, share that blocks", &fit.share.phi, percent);
     let read_us = &fit.reads.service_us;
     row(&mut text, "a read, no discards", read_us, time);
@@ -87,18 +89,30 @@ fn queue(fit: &Fit) -> String {
     match fit.share.barrier {
         Some(Barrier::Batches | Barrier::TimeLost) => format!("exclusive: a barrier; {seen}"),
         Some(Barrier::None) => format!("no barrier; {seen}"),
-        None => "–  not known: a run whose readers stall measures it".to_owned(),
+        None => "–  not known: a run whose closed-loop readers stall shows it".to_owned(),
     }
 }
 
-/// A part of the cost. If it isn't known, the card's assumption stands in its place.
-fn cost(text: &mut String, name: &str, figure: &Figure, in_card: f64) {
-    match figure {
-        Figure::Unknown { why } => {
-            let value = format!("≈ {}", time(in_card));
-            *text += &format!("  {name:<NAME$}{value:>10}  assumed in the card: {why}\n");
+/// The two parts of the cost. Of one that isn't known, what the card assumes, and the reason once.
+fn costs(text: &mut String, [a, b]: [&Figure; 2], in_card: (f64, f64)) {
+    let mut cost = |name, figure: &Figure, in_card| match figure {
+        Figure::Unknown { .. } => {
+            let value = time(in_card);
+            *text += &format!("  {name:<NAME$}{:>10}  the card assumes {value}\n", "–");
         }
         known => row(text, name, known, time),
+    };
+    cost("a, each discard", a, in_card.0);
+    cost("b, each MiB", b, in_card.1);
+    let unknown = |figure: &&Figure| matches!(figure, Figure::Unknown { .. });
+    let mut whys: Vec<_> = [a, b]
+        .into_iter()
+        .filter(unknown)
+        .filter_map(Figure::why)
+        .collect();
+    whys.dedup();
+    for why in whys {
+        *text += &format!("      {why}\n");
     }
 }
 
@@ -120,14 +134,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cost_that_cannot_be_told_is_what_the_card_assumes() {
+    fn a_cost_that_is_unknown_has_its_reason_once_and_what_the_card_assumes() {
         let mut text = String::new();
         let unknown = Figure::Unknown {
             why: "one size only".to_owned(),
         };
-        cost(&mut text, "a, each discard", &unknown, 506.0);
-        let row = "  a, each discard         ≈ 506 µs  assumed in the card: one size only\n";
-        assert_eq!(text, row);
+        costs(&mut text, [&unknown, &unknown], (506.0, 8.0));
+        let rows = "  a, each discard                –  the card assumes 506 µs\n  \
+                    b, each MiB                    –  the card assumes 8.00 µs\n      \
+                    one size only\n";
+        assert_eq!(text, rows);
     }
 
     #[test]

@@ -112,11 +112,11 @@ impl Material {
         let mut progress = Vec::new();
         for text in texts {
             match text.kind {
-                Kind::Iostat => {
+                Kind::Iostat | Kind::Sadf => {
                     if let Some((one, _)) = all.iostat {
-                        let (other, kind) = (text.name, text.kind);
+                        let other = text.name;
                         return Err(usage(format!(
-                            "{one} and {other} are both {kind}: import one at a time"
+                            "{one} and {other} are both an iostat log: import one at a time"
                         )));
                     }
                     let log = iostat::Log::read(BufReader::new(text.read));

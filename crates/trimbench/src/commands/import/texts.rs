@@ -85,8 +85,8 @@ impl Texts {
 
 /// Whether a text of this kind makes a record, or a part of one.
 fn is_used(kind: Kind) -> bool {
-    use Kind::{FioHistogram, FioJson, FioLog, FioText, Iostat, Notes};
-    let used = [Iostat, FioLog, FioHistogram, FioJson, FioText, Notes];
+    use Kind::{FioHistogram, FioJson, FioLog, FioText, Iostat, Notes, Sadf};
+    let used = [Iostat, Sadf, FioLog, FioHistogram, FioJson, FioText, Notes];
     used.contains(&kind)
 }
 

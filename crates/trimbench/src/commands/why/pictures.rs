@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use diagnose::Look;
-use diagnose::why::{Observation, Second, Subject, Why, folded, stacks, text};
+use diagnose::why::{Observation, Subject, Why, folded, stacks, text};
 use report::flame::{self, Blocked, Stretch};
 
 use crate::commands::why::args::WhyArgs;
@@ -56,13 +56,12 @@ impl Pictures {
         if self.0.is_empty() {
             return Ok(());
         }
-        let end_s = observation.to_s - observation.from_s;
         let timeline = why.timeline.iter();
         let blocked = Blocked {
             title: why.sentence.clone(),
             report: text::page(why, LOOK),
             stacks: stacks(observation, subject),
-            timeline: timeline.map(|second| stretch(second, end_s)).collect(),
+            timeline: timeline.map(stretch).collect(),
         };
         for (kind, mut sink) in self.0 {
             let text = match kind {
@@ -76,13 +75,13 @@ impl Pictures {
     }
 }
 
-fn stretch(second: &Second, end_s: f64) -> Stretch {
+fn stretch(one: &diagnose::why::Stretch) -> Stretch {
     Stretch {
-        at_s: second.at_s,
-        seconds: (end_s - second.at_s).clamp(1e-3, 1.0),
-        in_discards_s: second.in_discards_s,
-        behind_discards_s: second.behind_discards_s,
-        blocked_s: second.blocked_s,
-        discarding_s: second.discarding_s,
+        at_s: one.at_s,
+        seconds: one.length_s.max(1e-3),
+        in_discards_s: one.in_discards_s,
+        behind_discards_s: one.behind_discards_s,
+        blocked_s: one.blocked_s,
+        discarding_s: one.discarding_s,
     }
 }
