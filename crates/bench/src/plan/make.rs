@@ -1,11 +1,9 @@
 //! Makes a plan of a scenario and a survey, and chooses what the scenario leaves out.
 
-use std::path::Path;
-
 use record::units::MIB;
 use storage::FileSystem;
 
-use super::{ActorSpec, Deletion, FioJob, Method, Place, Plan, Work};
+use super::{ActorSpec, Deletion, Method, Place, Plan, Work};
 use crate::error::BenchError;
 use crate::preflight::direct_fits;
 use crate::scenario::{Counters, Scenario};
@@ -25,7 +23,6 @@ impl Plan {
             engine: general.engine(),
             seed: general.seed(),
             canary_per_s: Some(general.canary_per_s()).filter(|&rate| rate > 0.0),
-            fio: general.fio.as_deref().map(fio_job).transpose()?,
             low: scenario.judging.low,
             blind: general.counters() == Counters::Blind,
             control: general.control(),
@@ -102,15 +99,4 @@ fn actors(scenario: &Scenario, survey: &Survey) -> Result<Vec<ActorSpec>, BenchE
         )),
         false => Ok(planned),
     }
-}
-
-fn fio_job(path: &Path) -> Result<FioJob, BenchError> {
-    let text = std::fs::read_to_string(path).map_err(|e| BenchError::Fio {
-        path: path.to_owned(),
-        why: format!("can't be read: {e}; give a fio job file"),
-    })?;
-    Ok(FioJob {
-        path: path.to_owned(),
-        text,
-    })
 }

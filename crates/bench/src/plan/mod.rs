@@ -3,20 +3,19 @@
 
 use std::path::PathBuf;
 
+use load::deleter::whole_blocks;
 use record::Invocation;
 use serde::{Serialize, Serializer};
+use storage::FileSystem;
 
 use crate::scenario::Phases;
 
-mod deletion;
 mod make;
 #[cfg(test)]
 mod tests;
 
-pub use deletion::{Control, Deletion};
 pub use load::deleter::{
-    Discard, Event, Fstrim, Lsm, Method, Program, Punch, Purge, Spill, Swap, Trigger, Truncate,
-    Unlink,
+    Discard, Event, Fstrim, Lsm, Method, Program, Punch, Purge, Spill, Swap, Truncate, Unlink,
 };
 pub use load::{ActorSpec, Blocks, Engine, LoopKind, Op, PatternKind, TaskSpec, Work, task};
 #[cfg(test)]
@@ -37,7 +36,7 @@ pub struct Plan {
     /// Where it runs.
     pub place: Place,
     /// The foreground. Settling and live progress follow the first actor. The canary comes
-    /// after them, and fio's series last.
+    /// after them.
     pub actors: Vec<ActorSpec>,
     /// The file that reads, writes and the canary share.
     pub file: ForegroundFile,
@@ -48,8 +47,6 @@ pub struct Plan {
     /// Reads per second of the canary: one outstanding 4 KiB read, open loop.
     /// `None` leaves it out.
     pub canary_per_s: Option<f64>,
-    /// A fio job that runs beside the actors.
-    pub fio: Option<FioJob>,
     /// The deletion; `None` only measures the foreground.
     pub deletion: Option<Deletion>,
     /// The control run, if any.
@@ -102,15 +99,6 @@ pub struct ForegroundFile {
     pub direct: bool,
 }
 
-/// A job for fio to run as foreground.
-#[derive(Debug, Clone, Serialize)]
-pub struct FioJob {
-    /// Where it was read from, for messages.
-    pub path: PathBuf,
-    /// Its text, whole.
-    pub text: String,
-}
-
 /// Writes how long the phases last, each with its default.
 fn lengths<S: Serializer>(phases: &Phases, serializer: S) -> Result<S::Ok, S::Error> {
     let lengths = [
@@ -140,7 +128,6 @@ impl Plan {
             engine: Engine::Auto,
             seed: 1,
             canary_per_s: None,
-            fio: None,
             deletion: None,
             control: Control::Off,
             phases,
@@ -159,10 +146,7 @@ impl Plan {
     pub(crate) fn program(&self) -> Option<String> {
         let argv = match &self.deletion.as_ref()?.method {
             Method::Program(program) => &program.argv,
-            method => match method.event()? {
-                Trigger::Command { argv, .. } => argv,
-                Trigger::Manual => return None,
-            },
+            method => &method.event()?.argv,
         };
         argv.first().cloned()
     }
@@ -172,8 +156,92 @@ impl Plan {
         self.deletion.as_ref()?.method.writes_at_most()
     }
 
-    /// The trigger of the event, where the run watches one.
-    pub fn event(&self) -> Option<&Trigger> {
+    /// The event, where the run watches one.
+    pub fn event(&self) -> Option<&Event> {
         self.deletion.as_ref()?.method.event()
+    }
+}
+
+/// The files to delete, and the method.
+#[derive(Debug, Clone, Serialize)]
+pub struct Deletion {
+    /// How.
+    pub method: Method,
+    /// Bytes over all files; of a continuous deletion ([`Method::is_continuous`])
+    /// the most that is live at once.
+    pub size_bytes: u64,
+    /// Number of files; a deletion that goes on makes its own.
+    pub files: u32,
+    /// Fragments the files on purpose: size of their extents, in bytes.
+    pub extent_bytes: Option<u64>,
+    /// Whether a commit is forced after the last deletion call.
+    pub commit: bool,
+}
+
+impl Deletion {
+    /// Bytes of each file: whole blocks, whatever the number of files.
+    pub fn file_bytes(&self) -> u64 {
+        let own = self.method.file_bytes(self.size_bytes);
+        own.unwrap_or_else(|| whole_blocks(self.size_bytes / u64::from(self.files.max(1))))
+    }
+
+    /// Files that the run makes before it begins, to delete them.
+    pub(crate) fn files_before(&self) -> u32 {
+        match self.method.how().has_files {
+            true => self.files,
+            false => 0,
+        }
+    }
+}
+
+record::kinds! {
+    /// How the control run keeps discards away.
+    pub enum Control["control"] {
+        /// no control
+        Off = "off",
+        /// a second name of each file is unlinked first, which frees nothing
+        SecondName = "second-name",
+        /// the file system is remounted nodiscard for the same deletion, and back
+        Nodiscard = "remount",
+    }
+}
+
+impl Control {
+    /// Whether it says anything about a method. A second name keeps a file's space only from an
+    /// unlink, and no option of a mount keeps FITRIM or a raw device from discarding. An event
+    /// happens once.
+    pub fn suits(self, method: &Method) -> bool {
+        let how = method.how();
+        !how.discards && (self == Control::Nodiscard || how.spares_names)
+    }
+
+    /// The control to take on a file system. Where a remount doesn't switch discards off, that is a
+    /// second name, if one suits.
+    pub(super) fn on(self, fs: FileSystem, method: &Method) -> Control {
+        match self {
+            Control::Nodiscard
+                if !fs.remount_switches_discard() && Control::SecondName.suits(method) =>
+            {
+                Control::SecondName
+            }
+            control => control,
+        }
+    }
+
+    /// How often the same is deleted, each time in files of its own.
+    pub fn deletions(self) -> u32 {
+        match self {
+            Control::Nodiscard => 2,
+            Control::SecondName | Control::Off => 1,
+        }
+    }
+
+    /// Writes the method in words, as verdicts name it; null for none.
+    pub(super) fn in_words<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Control::Off => serializer.serialize_none(),
+            Control::SecondName => serializer.serialize_str("second name"),
+            Control::Nodiscard => serializer.serialize_str("nodiscard"),
+        }
     }
 }

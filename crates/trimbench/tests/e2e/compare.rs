@@ -237,21 +237,6 @@ fn fail_on_is_for_those_who_qualify() {
 }
 
 #[test]
-fn the_page_is_whole_and_written_to_its_file() {
-    let folder = repeats();
-    let [old, new] = groups(folder.path());
-    let page = folder.path().join("page.html");
-    let to = page.to_str().unwrap();
-    let done = compare(&[
-        "--group", &old, &new, "--format", "html", "--output", to, "--set", "low=40%",
-    ]);
-    assert_eq!(done.succeeds().stdout, "");
-    let html = fs::read_to_string(&page).unwrap();
-    assert!(html.starts_with("<!DOCTYPE html>") && html.ends_with("</html>\n"));
-    assert!(html.contains("Rate of reader") && !html.contains("src=\""));
-}
-
-#[test]
 fn a_slowed_drives_run_is_compared_in_the_time_of_the_drive_it_stands_for() {
     let folder = TempDir::new().unwrap();
     let real = record(folder.path(), "real.jsonl", 1, 2.0, "6.12.0");

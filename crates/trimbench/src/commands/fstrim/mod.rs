@@ -5,7 +5,6 @@ mod halt;
 mod install;
 mod json;
 mod messages;
-mod unit_files;
 
 use std::path::Path;
 

@@ -90,7 +90,6 @@ fn needs_files(scenario: &Scenario) -> Option<String> {
             "deletion.how",
             !["unlink", "none"].contains(&deletion.way().name),
         ),
-        ("fio", general.fio.is_some()),
         ("control", general.control() != Control::Off),
     ];
     let rule = rules.iter().find(|(_, needs)| *needs);

@@ -1,30 +1,29 @@
 //! `trimbench run`.
 
-pub(crate) mod args;
-mod asked;
-mod intentions;
-mod marks;
-mod waits;
-
 use std::path::{Path, PathBuf};
 
-use bench::plan::{Place, Plan, Trigger};
+use asked::Asked;
+use bench::plan::{Place, Plan};
 use bench::scenario::Counters;
 use bench::{BenchError, Outcome, ReadyRun, Survey, Warning};
+use diagnose::why::beside::RunObserver;
 use judge::Verdict;
-use record::EndReason;
-use record::RunRecord;
+use linux::SysRoot;
 use record::units::names;
+use record::{DeviceInfo, EndReason, RunRecord};
 use report::terminal;
 
 use crate::commands::run::args::{OutputArgs, RunArgs};
-use crate::console::{self, Stream};
+use crate::console::Stream;
 use crate::exit::{Error, Exit};
 use crate::filled::Stores;
 use crate::output::{Output, write_verdict};
-use crate::run_progress::{self, Progress};
-use crate::{record_output, signals, simulated, verdicts};
-use asked::Asked;
+use crate::run_progress::Progress;
+use crate::{console, record_output, run_progress, signals, simulated};
+
+pub(crate) mod args;
+mod asked;
+mod intentions;
 
 /// Carries out the command.
 pub(crate) fn run(args: RunArgs) -> Result<Exit, Error> {
@@ -56,7 +55,7 @@ pub(crate) fn run(args: RunArgs) -> Result<Exit, Error> {
     };
     let as_drive = asked.scenario.judging.as_drive();
     if as_drive {
-        verdicts::has_drives_time(&survey.devices)?;
+        record_output::has_drives_time(&survey.devices)?;
     }
     let plan = Plan {
         scenario: asked.name.clone(),
@@ -64,7 +63,7 @@ pub(crate) fn run(args: RunArgs) -> Result<Exit, Error> {
         ..Plan::of(&asked.scenario, &survey)?
     };
     let checked = bench::preflight(&plan, &survey)?;
-    verdicts::refuse_unknown_actors(&args.output.fail_on, &checked.head)?;
+    record_output::refuse_unknown_actors(&args.output.fail_on, &checked.head)?;
     let (json, record_file) = outputs(&args.output)?;
     if !quiet {
         people.print(&terminal::set_up(&checked.head, &people.style()));
@@ -79,12 +78,8 @@ pub(crate) fn run(args: RunArgs) -> Result<Exit, Error> {
     }
     let stop = signals::stop_flag()?;
     let mut ready = ReadyRun::claim(checked)?;
-    if plan.event() == Some(&Trigger::Manual) {
-        ready.marks = marks::counter()
-            .map_err(|e| Error::Usage(format!("can't watch for Enter and SIGUSR1: {e}")))?;
-    }
     if args.output.why {
-        waits::watch(&mut ready, &survey.devices);
+        watch_waits(&mut ready, &survey.devices);
     }
     // What an earlier run recorded is lost from here on, and not before.
     let writer = record_file.map(Output::record).transpose()?;
@@ -98,10 +93,10 @@ pub(crate) fn run(args: RunArgs) -> Result<Exit, Error> {
     }
     let Outcome { mut record, error } = outcome?;
     if as_drive {
-        record = verdicts::in_drives_time(record)?;
+        record = record_output::in_drives_time(record)?;
     }
 
-    let verdict = verdicts::verdict(&record);
+    let verdict = record_output::verdict(&record);
     tell(people, quiet, &record, &verdict);
     let written = match json {
         Some(json) => json.verdict(&verdict),
@@ -169,7 +164,7 @@ fn ending(record: &RunRecord, error: Option<BenchError>, verdict: &Verdict) -> R
         }
         None => {}
     }
-    verdicts::ending(verdict)
+    record_output::ending(verdict)
 }
 
 /// Removes the files of killed runs. The survey reports directories that can't be read.
@@ -192,4 +187,12 @@ fn tell(people: Stream, quiet: bool, record: &RunRecord, verdict: &Verdict) {
     }
     let style = people.style();
     people.print(&record_output::ended(record, verdict, &style));
+}
+
+/// Has the run's own threads watched beside it, and its record say in what they waited.
+fn watch_waits(run: &mut ReadyRun<'_>, devices: &[DeviceInfo]) {
+    let devices: Vec<String> = devices.iter().map(|one| one.name.clone()).collect();
+    let beside = RunObserver::begin(SysRoot::host(), &devices, run.workers.clone());
+    let explain = move |record: &RunRecord, zero_s| beside.finish(record, zero_s);
+    run.explain = Some(Box::new(explain));
 }

@@ -141,8 +141,6 @@ pub enum SuiteFormat {
     Markdown,
     /// All of it
     Json,
-    /// A page with tables
-    Html,
 }
 
 /// Uses of suites that were measured.

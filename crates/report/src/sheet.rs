@@ -1,12 +1,8 @@
-//! A sheet: tables with the same rows, as text, Markdown and HTML.
+//! A sheet: tables with the same rows, as text and Markdown.
 //!
 //! It knows nothing of what its figures mean: whoever measured them fills it.
 
-mod html;
-
 use unicode_width::UnicodeWidthStr;
-
-pub use html::html;
 
 use crate::markdown::escaped;
 
