@@ -17,7 +17,6 @@ const show = (value, unit) => {
 const ABSCISSA = {
   s: at => `${at.toFixed(view[1] - view[0] < 10 ? 3 : 2)}\u00a0s`,
   nines: n => n < 0.01 ? '0\u00a0%' : `${(100 - 10 ** (2 - n)).toFixed(Math.ceil(n))}\u00a0%`,
-  mib: mib => show(mib * 2 ** 20, 'bytes'),
 };
 
 // Charts: their lines' coordinates are their values.

@@ -146,6 +146,7 @@ impl FromStr for Actor {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scenario::ActorOp;
 
     #[test]
     fn a_scenario_is_read() {

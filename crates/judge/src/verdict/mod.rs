@@ -8,6 +8,7 @@ pub mod provenance;
 mod waits;
 
 #[cfg(test)]
+#[path = "tests/schema.rs"]
 pub(crate) mod schema;
 
 use serde::{Deserialize, Serialize};

@@ -6,7 +6,7 @@ use record::RunRecord;
 use record::{DeletionLine, Event, EventKind, Part, PhaseName};
 
 use super::{json, markdown, terminal, words};
-use crate::common::{self, READER, SHORT};
+use crate::common::{self, READER};
 use crate::terminal::Style;
 use crate::words::Tone;
 

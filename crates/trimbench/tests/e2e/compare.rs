@@ -237,6 +237,20 @@ fn fail_on_is_for_those_who_qualify() {
 }
 
 #[test]
+fn the_comparison_is_written_to_its_file() {
+    let folder = repeats();
+    let [old, new] = groups(folder.path());
+    let file = folder.path().join("comparison.json");
+    let to = file.to_str().unwrap();
+    let options = ["--format", "json", "--output", to, "--set", "low=40%"];
+    let done = compare(&[&["--group", &old, &new], &options[..]].concat());
+    assert_eq!(done.succeeds().stdout, "");
+    let written: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    assert_eq!(written["schema"], "trimbench.compare/1");
+    assert_eq!(written["groups"].as_array().unwrap().len(), 2);
+}
+
+#[test]
 fn a_slowed_drives_run_is_compared_in_the_time_of_the_drive_it_stands_for() {
     let folder = TempDir::new().unwrap();
     let real = record(folder.path(), "real.jsonl", 1, 2.0, "6.12.0");

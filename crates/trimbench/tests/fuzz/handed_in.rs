@@ -231,7 +231,6 @@ fn suite_log(input: &[u8]) {
     let results = experiments::suite::Results::of(&log);
     let sheet = experiments::suite::sheet(&results);
     harmless(&report::sheet::text(&sheet, 80));
-    harmless(&report::sheet::markdown(&sheet));
     let _ = results.json();
     let _ = experiments::suite::advise(&results);
 }

@@ -137,8 +137,6 @@ section! {
 pub enum SuiteFormat {
     /// Tables
     Terminal,
-    /// Tables for an issue or a blog
-    Markdown,
     /// All of it
     Json,
 }

@@ -13,7 +13,7 @@ use progress::Progress;
 use record::units::names::shown as shown_path;
 use record::units::settings::Section;
 use record::units::{bytes, counted};
-use report::sheet::{markdown, text};
+use report::sheet::text;
 use storage::making::Kind;
 
 use crate::commands::lab::up::launcher;
@@ -240,7 +240,6 @@ fn write_shown(log: &Log, format: SuiteFormat, output: Option<&Path>) -> Result<
     let results = Results::of(log);
     let bytes = match format {
         SuiteFormat::Terminal => tables(log).into_bytes(),
-        SuiteFormat::Markdown => markdown(&sheet(&results)).into_bytes(),
         SuiteFormat::Json => format!("{:#}\n", results.json()).into_bytes(),
     };
     sink.write(|to| to.write_all(&bytes))
