@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use reclaim::lease::Place;
 use record::units::names::shown;
 
+use super::unit_files::{MARK, NAME, service, timer};
 use crate::commands::fstrim::args::{Details, FstrimArgs};
 use crate::console::Stream;
 use crate::exit::{Error, Exit, usage};
 use crate::goal::in_shell;
-use crate::systemd::{Units, absolute, own_program, refuse_control, with_command};
+use crate::systemd::{Units, absolute, own_program, refuse_control};
 
 /// The tables of a timer that names nothing else: those of the distributions' timer.
 const LISTED: &str = "/etc/fstab:/proc/self/mountinfo";
@@ -113,39 +114,4 @@ fn command(args: &FstrimArgs, details: &Details, program: &Path) -> Result<Vec<S
     }
     refuse_control(&words)?;
     Ok(words)
-}
-
-/// The mark of the units that are ours to overwrite.
-const MARK: &str = "# Written by trimbench fstrim --install-timer";
-
-/// The name of both.
-const NAME: &str = "trimbench-fstrim";
-
-/// The units as packages install them.
-const SERVICE: &str = include_str!("../../../systemd/trimbench-fstrim.service");
-const TIMER: &str = include_str!("../../../systemd/trimbench-fstrim.timer");
-
-/// The service with another command line.
-fn service(command: &[String]) -> String {
-    with_command(SERVICE, MARK, command)
-}
-
-/// The timer: every week, on each machine at a time of its own.
-fn timer() -> String {
-    format!("{MARK}\n{TIMER}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn both_are_marked_and_say_when_and_what() {
-        let service = service(&["/bin/trimbench".to_owned(), "fstrim".to_owned()]);
-        assert!(service.contains("ExecStart=/bin/trimbench fstrim\n"));
-        for unit in [service, timer()] {
-            assert!(unit.starts_with(MARK) && unit.contains("[Unit]"));
-        }
-        assert!(timer().contains("FixedRandomDelay=true\n"));
-    }
 }

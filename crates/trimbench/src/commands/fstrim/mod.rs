@@ -5,6 +5,7 @@ mod halt;
 mod install;
 mod json;
 mod messages;
+mod unit_files;
 
 use std::path::Path;
 
