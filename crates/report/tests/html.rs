@@ -188,8 +188,6 @@ fn each_actor_has_a_rate_chart_and_each_event_line_its_words() {
         "<figure id=\"rate-1\">",
         "Dashed lines: a deletion began at 81.40\u{a0}s; ",
         "debt paid at 116.50\u{a0}s.",
-        "S is the time for which one discard occupies the drive, and L its size.",
-        "Here S = 200\u{a0}µs + 15.0\u{a0}µs per MiB.",
     ] {
         assert!(text.contains(told), "{told}");
     }
