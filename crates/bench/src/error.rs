@@ -70,22 +70,6 @@ pub enum BenchError {
         /// The kernel's error.
         source: io::Error,
     },
-    /// fio's job file can't be used.
-    #[error("{}: {why}", names::shown(path))]
-    Fio {
-        /// The job file.
-        path: PathBuf,
-        /// The fault, with fio's message if it printed one.
-        why: String,
-    },
-    /// fio took the job and failed, or had to be stopped.
-    #[error("{}: {why}", names::shown(path))]
-    FioFailed {
-        /// The job file.
-        path: PathBuf,
-        /// How, with fio's message if it printed one.
-        why: String,
-    },
     /// The deletion did not delete.
     #[error("the deletion failed: {0}")]
     Deletion(String),
@@ -116,7 +100,6 @@ impl BenchError {
                 | BenchError::Plan(_)
                 | BenchError::CountersOff(_)
                 | BenchError::Raw(_)
-                | BenchError::Fio { .. }
                 | BenchError::Load(
                     load::LoadError::Spec { .. }
                         | load::LoadError::NoDirect { .. }

@@ -7,14 +7,8 @@
 #![forbid(unsafe_code)]
 
 mod actors;
-mod beside;
-mod commit;
-mod discarded;
 mod drain;
 mod error;
-mod fio;
-mod grid;
-mod head;
 mod observer;
 pub mod plan;
 mod preflight;
@@ -23,14 +17,13 @@ pub mod scenario;
 mod session;
 mod sink;
 pub mod sizes;
-mod steady;
 mod survey;
 mod warning;
 mod watched;
 mod workplace;
 
 pub use error::BenchError;
-pub use observer::{Mark, Observer, Second};
+pub use observer::{Observer, Second};
 pub use plan::Plan;
 pub use preflight::{Checked, preflight};
 pub use run::{Explain, Outcome, ReadyRun};

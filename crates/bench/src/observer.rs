@@ -13,24 +13,12 @@ pub trait Observer {
     /// A second has passed.
     fn second(&mut self, _second: &Second) {}
 
-    /// Waits for a person to mark an event.
-    fn awaits(&mut self, _mark: Mark) {}
-
     /// Something happened.
     fn event(&mut self, _event: &Event) {}
 }
 
 /// Nobody watches.
 impl Observer for () {}
-
-/// A moment that a person marks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mark {
-    /// The event begins.
-    Begin,
-    /// The event is over.
-    End,
-}
 
 /// The figures of the last second.
 #[derive(Debug, Clone)]

@@ -6,7 +6,7 @@ use storage::FileSystem;
 use thiserror::Error;
 
 use crate::error::BenchError;
-use crate::plan::{ActorSpec, FioJob, Method, Place, Plan, Swap};
+use crate::plan::{ActorSpec, Method, Place, Plan, Swap};
 use crate::scenario::Scenario;
 use crate::survey::Survey;
 
@@ -44,8 +44,7 @@ pub(crate) struct Wanted {
     pub foreground: Bytes,
     /// Bytes taken beside all these: of appenders' and tasks' files
     /// ([`load::ActorSpec::own_bytes`]), of what takes the place of swapped
-    /// tables ([`crate::plan::Swap::REPLACEMENT_BYTES`] each), of fio's files
-    /// ([`crate::plan::FioJob::space_bytes`]).
+    /// tables ([`crate::plan::Swap::REPLACEMENT_BYTES`] each).
     pub other_bytes: u64,
     /// How the files to delete are fragmented, if they are.
     pub fragments: Option<Fragments>,
@@ -121,7 +120,7 @@ pub(crate) fn of(plan: &Plan, scenario: &Scenario, survey: &Survey) -> Result<Si
                 deletion,
                 deletion_copies: copies(plan),
                 foreground,
-                other_bytes: other_bytes(plan)?,
+                other_bytes: other_bytes(plan),
                 fragments: fragments(plan, survey)?,
                 into_reserve: plan.event().is_some() && plan.writes_at_most().is_none(),
             };
@@ -163,17 +162,16 @@ fn copies(plan: &Plan) -> u64 {
     }
 }
 
-/// The bytes of the files of actors and fio, and of the replacements of swapped tables.
-fn other_bytes(plan: &Plan) -> Result<u64, BenchError> {
-    let fio = plan.fio.as_ref().map(FioJob::space_bytes).transpose()?;
+/// The bytes of the files of actors, and of the replacements of swapped tables.
+fn other_bytes(plan: &Plan) -> u64 {
     let own = plan.actors.iter().map(ActorSpec::own_bytes);
-    let own = own.fold(fio.unwrap_or(0), u64::saturating_add);
-    Ok(match &plan.deletion {
+    let own = own.fold(0, u64::saturating_add);
+    match &plan.deletion {
         Some(deletion) if matches!(deletion.method, Method::Swap(_)) => {
             own.saturating_add(u64::from(deletion.files) * Swap::REPLACEMENT_BYTES)
         }
         _ => own,
-    })
+    }
 }
 
 fn fragments(plan: &Plan, survey: &Survey) -> Result<Option<Fragments>, BenchError> {
@@ -259,7 +257,7 @@ impl TooLittleSpace {
         format!(
             "too little space: the run needs {needed}, and only {} are available beyond the \
              {reserve} that stay free; choose a smaller --size or foreground.size, fewer or \
-             smaller files of actors or of the fio job{or_free}",
+             smaller files of actors{or_free}",
             record::units::bytes(usable)
         )
     }

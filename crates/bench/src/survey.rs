@@ -3,20 +3,22 @@
 use std::path::{Path, PathBuf};
 
 use judge::counting;
-use linux::SysRoot;
 use linux::counters::CountersGuard;
 use linux::files::{DirectIo, probe_direct};
 use linux::limit::whole;
 use linux::mounts::Mount;
-pub use linux::owner::Swept;
+use linux::owner::Other;
 use linux::space::Space;
+use linux::{SysRoot, mounts, owner};
 use record::{DeviceInfo, DiscardSetting, Target};
+use storage::devices::under_mount;
+use storage::{Description, FileSystem, counter};
 
-use crate::beside;
 use crate::error::BenchError;
 use crate::plan::Place;
 use crate::warning::Warning;
-use storage::{Description, FileSystem, counter};
+
+pub use linux::owner::Swept;
 
 /// Nothing smaller is read from a block device past the page cache.
 const SECTOR: u64 = 512;
@@ -83,7 +85,7 @@ impl Survey {
             ));
         }
         let mut warnings = warnings(&found);
-        warnings.extend(beside::others(&found.devices));
+        warnings.extend(others(&found.devices));
         if FileSystem::named(&found.target).discards_twice()
             && found.target.discard == DiscardSetting::On
         {
@@ -202,4 +204,27 @@ fn direct(directory: &Path) -> Result<Result<u64, String>, BenchError> {
 /// When the directory can't be read.
 pub fn sweep(directory: &Path) -> Result<Vec<Swept>, BenchError> {
     Ok(linux::owner::sweep(directory)?)
+}
+
+/// A warning for each other trimbench that works on one of these devices.
+pub(crate) fn others(devices: &[DeviceInfo]) -> Vec<Warning> {
+    let sys = SysRoot::host();
+    let others = owner::others(&sys);
+    if others.is_empty() {
+        return Vec::new();
+    }
+    let mounts = mounts::list(&sys).unwrap_or_default();
+    let leaves = |devices: &[DeviceInfo]| -> Vec<String> {
+        let leaves = devices.iter().filter(|device| device.leaf);
+        leaves.map(|leaf| leaf.statistics().to_owned()).collect()
+    };
+    let own = leaves(devices);
+    let warning = |other: Other| {
+        let is_its = |mount: &&Mount| mount.device == other.device;
+        let theirs = leaves(&under_mount(&sys, mounts.iter().find(is_its)?).devices);
+        let device = own.iter().find(|leaf| theirs.contains(leaf))?.clone();
+        let Other { pid, path, .. } = other;
+        Some(Warning::Beside { pid, path, device })
+    };
+    others.into_iter().filter_map(warning).collect()
 }

@@ -41,27 +41,8 @@ pub enum Warning {
         /// The reason.
         why: String,
     },
-    /// A person marked an event before the baseline began.
-    EarlyMark,
-    /// A person marked an event before the baseline was as long as it was to be.
-    ShortBaseline {
-        /// How long it was.
-        length: Duration,
-        /// How long it was to be.
-        asked: Duration,
-    },
     /// A setting that the control changed could not be put back; with the next step.
     NotRestored(String),
-    /// fio left no account of its run.
-    FioLeftNothing,
-    /// fio's logs can't be read.
-    FioLogsUnread(String),
-    /// fio's logs are no logs.
-    FioLogsRefused(String),
-    /// fio's logs are odd, in the words of `formats`.
-    FioLogsOdd(String),
-    /// fio ended before the run.
-    FioEnded,
     /// The command of an event failed.
     EventFailed(String),
     /// The deletion went on after errors.
@@ -109,24 +90,6 @@ impl fmt::Display for Warning {
                  the deletion's discards in the block layer already",
                 shown(cgroup)
             ),
-            Warning::EarlyMark => {
-                f.write_str("a mark before the baseline was ignored: mark the event's begin again")
-            }
-            Warning::ShortBaseline { length, asked } => write!(
-                f,
-                "the event began after {:.1} s of the baseline's {:.1} s",
-                length.as_secs_f64(),
-                asked.as_secs_f64()
-            ),
-            Warning::FioLeftNothing => f.write_str(
-                "fio: fio left no account of its run: it was killed, or had no room to write",
-            ),
-            Warning::FioLogsUnread(why) => write!(f, "fio: fio's logs can't be read: {why}"),
-            Warning::FioLogsRefused(why) => write!(f, "fio: fio's logs: {why}"),
-            Warning::FioLogsOdd(text) => write!(f, "fio: {text}"),
-            Warning::FioEnded => {
-                f.write_str("fio ended before the run did: its job has an end of its own")
-            }
             Warning::EventFailed(why) => write!(f, "the event's command failed: {why}"),
             Warning::DeletionErrors(why) => write!(f, "the deletion had errors: {why}"),
             Warning::CommitFailed(why) => write!(f, "the forced commit failed: {why}"),

@@ -4,8 +4,7 @@
 //! logged time, its gaps that are stalls, iostat's columns that moved with
 //! every version. This crate knows them, so that nobody else must.
 //!
-//! - [`fio`]: its job file (who will run, which logs to ask for), its logs and
-//!   its JSON -> series that fit into a record's intervals;
+//! - [`fio`]: its logs and its JSON -> series that fit into a record's intervals;
 //! - [`iostat`]: extended reports of any version -> a record that can be judged;
 //! - [`together()`]: one record of both;
 //! - [`sniff()`]: which of these a text is, by its content.

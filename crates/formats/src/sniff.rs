@@ -1,8 +1,8 @@
 //! Detects the type of a text from its content: names of files promise nothing.
 
 use crate::Unfit;
+use crate::fio::Output;
 use crate::fio::logs::{HistogramLog, Log};
-use crate::fio::{JobFile, Output};
 use crate::foreign::Foreign;
 use crate::iostat::{self, Notes};
 use crate::prefix::plain;
@@ -96,14 +96,14 @@ pub fn sniff(begin: &[u8]) -> Kind {
     if let Some(tool) = Foreign::of(begin, &raw).or_else(|| Foreign::of(begin, &text)) {
         return Kind::Foreign(tool);
     }
-    // Nearly anything without brackets is no job file, and other INI files set no I/O.
-    let jobs = JobFile::parse(&text);
-    let sets_io = |file: JobFile| {
-        let options = ["rw", "ioengine", "filename", "directory", "bs", "size"];
-        let mut jobs = file.jobs().iter();
-        jobs.any(|job| options.iter().any(|name| job.options.get(name).is_some()))
+    // Other INI files set no I/O.
+    let options = ["rw", "ioengine", "filename", "directory", "bs", "size"];
+    let sets_io = |line: &str| {
+        line.split_once('=')
+            .is_some_and(|(name, _)| options.contains(&name.trim()))
     };
-    match jobs.is_ok_and(sets_io) {
+    let has_sections = text.lines().any(|line| line.trim_start().starts_with('['));
+    match has_sections && text.lines().any(sets_io) {
         true => Kind::FioJobs,
         false => Kind::Unknown,
     }

@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use formats::fio::{About, Input, series};
+use formats::fio::{Input, series};
 use formats::iostat::{Log, Options, record};
 use formats::{Kind, sniff};
 use judge::verdict::{Finding, Verdict};
@@ -485,7 +485,7 @@ fn fio(logs: &[(&str, String)]) -> (RunRecord, Verdict) {
         name: (*name).to_owned(),
         text: text.as_bytes(),
     });
-    let all = series(inputs, &About::default()).unwrap();
+    let all = series(inputs, None).unwrap();
     let record = formats::fio::record(&all, &formats::Options::default()).unwrap();
     let verdict = judge(&record, &JudgeOptions::default());
     (record, verdict)
@@ -500,7 +500,7 @@ fn a_deletion_that_is_told_by_the_clock_is_at_that_time_of_fios_record() {
         name: "r_iops.1.log".to_owned(),
         text: text.as_bytes(),
     };
-    let mut all = series([input], &About::default()).unwrap();
+    let mut all = series([input], None).unwrap();
     all[0].started_unix_s = Some(1.7e9);
     let with = |deletion| {
         let options = Options {
@@ -557,7 +557,7 @@ fn a_log_of_bandwidth_alone_says_what_to_add() {
         name: "b_bw.1.log".to_owned(),
         text: text.as_bytes(),
     };
-    let error = series([input], &About::default()).unwrap_err().to_string();
+    let error = series([input], None).unwrap_err().to_string();
     assert!(
         error.contains("--write_iops_log")
             && error.contains("log of bandwidth")

@@ -4,7 +4,7 @@
 
 use std::fmt::Write;
 
-use formats::fio::{About, Input, series};
+use formats::fio::{Input, series};
 use formats::iostat::{Log, Options};
 use judge::{JudgeOptions, Verdict, judge};
 
@@ -57,7 +57,7 @@ fn fios_clock_shows_the_zone_of_iostats_times() {
     let log = Log::read(text.as_bytes()).unwrap();
     // 05:02:33 UTC: the first report's begin.
     let began_s = 1_718_773_353.0;
-    let mut all = series([input], &About::default()).unwrap();
+    let mut all = series([input], None).unwrap();
     all[0].started_unix_s = Some(began_s + 12.4);
     let record = formats::together(&log, None, &options, all.clone()).unwrap();
     let rows = &record.intervals;

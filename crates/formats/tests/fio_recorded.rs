@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::io::BufReader;
 use std::path::PathBuf;
 
-use formats::fio::{About, FioSeries, Grid, Input, JobFile, Output, series};
+use formats::fio::{FioSeries, Grid, Input, Output, series};
 use record::{ActorInterval, LoopKind};
 
 fn folder(name: &str) -> PathBuf {
@@ -37,11 +37,7 @@ fn logs(name: &str, without: &[&str]) -> Vec<Input<BufReader<File>>> {
 
 fn read(name: &str) -> (Vec<FioSeries>, Output) {
     let output = output(name);
-    let about = About {
-        output: Some(&output),
-        ..About::default()
-    };
-    (series(logs(name, &[]), &about).unwrap(), output)
+    (series(logs(name, &[]), Some(&output)).unwrap(), output)
 }
 
 /// A column on a grid that begins `before_s` before the series and goes on after it.
@@ -97,11 +93,11 @@ fn random_reads() {
     let grid = Grid {
         started_unix_s: begin_s,
         at_s: &[0.0],
-        seconds: &[10.0],
+        seconds: &[(end_s - begin_s) as f32],
     };
-    let histogram = reads.histogram(&grid, -1.0, end_s - begin_s + 1.0).unwrap();
-    for (percent, share) in [(50.0, 0.02), (99.0, 0.1)] {
-        let ours = histogram.value_at_quantile(percent / 100.0) as f64;
+    let all = reads.intervals(&grid)[0].unwrap();
+    for (percent, us, share) in [(50.0, all.p50_us, 0.02), (99.0, all.p99_us, 0.1)] {
+        let ours = 1e3 * us.unwrap();
         let theirs = whole.percentile(percent).unwrap() as f64;
         assert!(near(ours, theirs, share), "p{percent}: {ours} {theirs}");
     }
@@ -154,24 +150,6 @@ fn threads_of_a_job_are_one_actor() {
         );
         assert!(series.warnings.iter().any(|w| w.contains("no histograms")));
     }
-    // The same by the job file, had it been run with logs of each job's own name.
-    let text = fs::read_to_string(folder("jobs").join("job.fio")).unwrap();
-    let file = JobFile::parse(&text).unwrap();
-    let actors: Vec<_> = all.iter().map(|s| s.info.clone()).collect();
-    assert_eq!(file.actors(), actors);
-    let about = About {
-        jobs: Some(&file),
-        output: Some(&output),
-    };
-    let mut inputs = logs("jobs", &[]);
-    for input in &mut inputs {
-        let job = if input.name.ends_with(".3.log") { 2 } else { 1 };
-        input.name = input.name.replace("j_iops", &format!("job{job}_iops"));
-    }
-    let again = series(inputs, &about).unwrap();
-    for (by_file, by_output) in again.iter().zip(&all) {
-        assert_eq!(by_file.operations(), by_output.operations());
-    }
 }
 
 #[test]
@@ -205,11 +183,7 @@ fn nothing_logged_is_a_stall() {
     for without in [&[][..], &["lat"][..]] {
         // 2 × 0.7 s in which the job sleeps, and fio writes nothing; it ended with another.
         let output = output("gap");
-        let about = About {
-            output: Some(&output),
-            ..About::default()
-        };
-        let all = series(logs("gap", without), &about).unwrap();
+        let all = series(logs("gap", without), Some(&output)).unwrap();
         let column = column(&all[0], 0.0, 0.1);
         let stalled = column.iter().flatten().filter(|i| i.ops < 200).count();
         assert!((18..=24).contains(&stalled), "{stalled}: {column:?}");
@@ -227,7 +201,7 @@ fn nothing_logged_is_a_stall() {
 
 #[test]
 fn without_anything_but_logs() {
-    let all = series(logs("jobs", &[]), &About::default()).unwrap();
+    let all = series(logs("jobs", &[]), None).unwrap();
     assert_eq!(all.len(), 2, "one prefix, two directions");
     assert_eq!(all[0].info.name, "fio-j-read");
     assert_eq!(all[0].info.loop_kind.depth(), 3, "one for each thread");
@@ -241,14 +215,14 @@ fn a_cut_log_is_kept_as_far_as_it_goes() {
         name: "g_iops.1.log".to_owned(),
         text: cut.as_bytes(),
     };
-    let all = series([input], &About::default()).unwrap();
+    let all = series([input], None).unwrap();
     let said = all[0].warnings.join(" ");
     assert!(said.contains("g_iops.1.log: line 15 is cut off"), "{said}");
     let other = Input {
         name: "x_iops.1.log".to_owned(),
         text: &b"Linux 6.5\n\nDevice r/s\n"[..],
     };
-    let error = series([other], &About::default()).unwrap_err().to_string();
+    let error = series([other], None).unwrap_err().to_string();
     assert!(
         error.contains("x_iops.1.log") && error.contains("line 1"),
         "{error}"
@@ -257,7 +231,7 @@ fn a_cut_log_is_kept_as_far_as_it_goes() {
         name: "fio.txt".to_owned(),
         text: &b""[..],
     };
-    assert!(series([name], &About::default()).is_err());
+    assert!(series([name], None).is_err());
 }
 
 /// Each name was compared with all others, with a new text for each comparison: ten minutes for
@@ -291,7 +265,7 @@ fn a_wrong_time_in_a_short_log_does_not_make_millions_of_intervals() {
         text: std::io::Cursor::new(text),
     };
     let read = |text: String| {
-        let all = series([log(text)], &About::default()).unwrap();
+        let all = series([log(text)], None).unwrap();
         formats::fio::record(&all, &formats::Options::default())
     };
     assert!(read(text.clone()).is_ok());

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use load::deleter::{Event, Files, Fstrim, Lsm, Method, Spill, Swap, Trigger};
+use load::deleter::{Event, Files, Fstrim, Lsm, Method, Spill, Swap};
 use load::{Clock, Deletion, DeletionOutcome, DeletionSpec};
 
 mod support;
@@ -377,43 +377,19 @@ fn with_old_file() -> Option<TinyFs> {
     Some(fs)
 }
 
-fn event(dir: &Path, trigger: Trigger) -> Deletion {
-    let quiet = Duration::ZERO;
-    start(within(
-        dir,
-        Event {
-            trigger,
-            quiet,
-            writes_at_most_bytes: None,
-        },
-        Files::default(),
-    ))
-}
-
 #[test]
 fn an_event_frees_what_the_free_space_says() {
     let _alone = alone();
     let Some(fs) = with_old_file() else { return };
     let old = fs.path().join("old").to_string_lossy().into_owned();
-    let trigger = Trigger::Command {
+    let event = Event {
         text: format!("rm {old}"),
         argv: vec!["rm".into(), old],
+        quiet: Duration::ZERO,
+        writes_at_most_bytes: None,
     };
-    let outcome = event(fs.path(), trigger).finish(LONG);
+    let outcome = start(within(fs.path(), event, Files::default())).finish(LONG);
     assert_eq!(outcome.progress.freed_bytes, 4 * MIB);
     assert_eq!(outcome.command.expect("a command").code, Some(0));
     assert_eq!(outcome.first_error, None);
-}
-
-#[test]
-fn an_event_of_a_person_lasts_until_it_is_stopped() {
-    let _alone = alone();
-    let Some(fs) = with_old_file() else { return };
-    let event = event(fs.path(), Trigger::Manual);
-    std::fs::remove_file(fs.path().join("old")).expect("remove");
-    assert!(!event.is_done());
-    event.stop();
-    let outcome = event.finish(LONG);
-    assert!(!outcome.abandoned);
-    assert_eq!(outcome.progress.freed_bytes, 4 * MIB);
 }

@@ -179,11 +179,3 @@ impl Intervals {
         }
     }
 }
-
-impl ActorColumns {
-    /// Replaces the row of an interval; `None`: the actor did not run in it.
-    pub(super) fn set(&mut self, i: usize, row: Option<ActorInterval>) {
-        self.running[i] = row.is_some();
-        self.put(i, row.unwrap_or_default());
-    }
-}

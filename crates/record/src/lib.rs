@@ -44,7 +44,7 @@ pub use histogram::{
 };
 pub use line::{
     ActorInterval, DeletionLine, DeviceInterval, End, EndReason, Event, EventKind, Grain,
-    HistogramLine, Interval, Latency, Line, Part, Phase, PhaseName, SeriesLine, Unfinished,
+    HistogramLine, Interval, Latency, Line, Part, Phase, PhaseName, Unfinished,
 };
 
 pub use push::{MAX_ACTORS, MAX_DEVICES, MAX_INTERVALS, PushError};

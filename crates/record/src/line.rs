@@ -22,8 +22,6 @@ pub enum Line {
     Event(Event),
     /// A deletion's last call returned.
     Deletion(DeletionLine),
-    /// The figures of an actor in earlier intervals, known only now.
-    Series(SeriesLine),
     /// The waits of its actors, known at its end.
     Waits(Box<Waits>),
     /// Last: how the run ended.
@@ -228,41 +226,6 @@ pub enum EventKind {
     Warning,
     /// A signal stopped the run.
     Interrupted,
-}
-
-/// The figures of one actor, interval by interval, written after the intervals:
-/// an outside program (fio) hands over its logs when it ends.
-///
-/// The intervals' own lines have `null` for such an actor; this line takes their
-/// place. A long series takes several lines ([`SeriesLine::split`]).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct SeriesLine {
-    /// Index into [`Head::actors`].
-    pub actor: usize,
-    /// The interval that the first row is for: 0 is the record's first.
-    #[serde(default)]
-    pub first: usize,
-    /// One per interval from there on; `None` while the actor wasn't running.
-    pub intervals: Vec<Option<ActorInterval>>,
-}
-
-/// Most rows that [`SeriesLine::split`] puts into a line: some megabyte of text.
-const SERIES_ROWS: usize = 8192;
-
-impl SeriesLine {
-    /// A whole series, from the record's first interval on, in lines that are
-    /// short enough for a reader to take.
-    pub fn split(
-        actor: usize,
-        intervals: &[Option<ActorInterval>],
-    ) -> impl Iterator<Item = SeriesLine> {
-        let chunks = intervals.chunks(SERIES_ROWS).enumerate();
-        chunks.map(move |(i, rows)| SeriesLine {
-            actor,
-            first: i * SERIES_ROWS,
-            intervals: rows.to_vec(),
-        })
-    }
 }
 
 /// The space that a deletion freed, written when its last call and the forced

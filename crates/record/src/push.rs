@@ -5,8 +5,8 @@
 
 use super::{
     ActorInterval, DeletionLine, End, Event, Grain, Head, HistogramError, HistogramLine, Interval,
-    Intervals, Line, Phase, PhaseHistogram, RUN_SCHEMA, RunRecord, SeriesLine, StretchHistogram,
-    Waits, decode_histogram, form,
+    Intervals, Line, Phase, PhaseHistogram, RUN_SCHEMA, RunRecord, StretchHistogram, Waits,
+    decode_histogram, form,
 };
 
 /// Most actors a record may have.
@@ -51,14 +51,6 @@ pub enum PushError {
         found: usize,
         /// How many the head has.
         expected: usize,
-    },
-    /// A series for intervals that were not recorded (yet).
-    #[error("a series reaches to interval {end}, and {recorded} were recorded before it")]
-    Series {
-        /// The interval after its last row, counted from 0.
-        end: usize,
-        /// How many there are.
-        recorded: usize,
     },
     /// A figure that can't be.
     #[error("{what} is {value}, which cannot be")]
@@ -136,7 +128,6 @@ impl RunRecord {
             Line::Phase(phase) => self.push_phase(*phase),
             Line::Event(event) => self.push_event(event),
             Line::Deletion(deletion) => self.push_deletion(*deletion),
-            Line::Series(series) => self.push_series(series),
             Line::Waits(waits) => self.push_waits(waits),
             Line::End(end) => self.push_end(end),
         }
@@ -262,24 +253,9 @@ impl RunRecord {
         Ok(())
     }
 
-    fn push_series(&mut self, series: &SeriesLine) -> Result<(), PushError> {
-        self.known_actor(series.actor)?;
-        let recorded = self.intervals.len();
-        let end = series.first.saturating_add(series.intervals.len());
-        check(end <= recorded, || PushError::Series { end, recorded })?;
-        for actor in series.intervals.iter().flatten() {
-            latencies(actor)?;
-        }
-        let columns = &mut self.intervals.actors[series.actor];
-        for (i, &row) in series.intervals.iter().enumerate() {
-            columns.set(series.first + i, row);
-        }
-        Ok(())
-    }
-
     fn push_waits(&mut self, waits: &Waits) -> Result<(), PushError> {
-        // Beside the head's actors there are those that delete and commit, and fio.
-        at_most("actors that waited", waits.actors.len(), MAX_ACTORS + 3)?;
+        // Beside the head's actors there are those that delete and commit.
+        at_most("actors that waited", waits.actors.len(), MAX_ACTORS + 2)?;
         let stretches = waits.timeline.discarding.len();
         at_most("stretches of waits", stretches, MAX_OTHERS)?;
         for shares in waits.actors.iter().map(|actor| &actor.shares) {

@@ -7,7 +7,7 @@ use super::{Line, PushError, RunRecord, form};
 /// How every zstd frame begins.
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// Longest line that is read, in bytes. The longest real ones are pieces of a series, a megabyte.
+/// Longest line that is read, in bytes. The longest real ones are waits, a megabyte.
 const MAX_LINE: u64 = 16 << 20;
 
 /// Why a file isn't a readable record.

@@ -17,7 +17,6 @@ const show = (value, unit) => {
 const ABSCISSA = {
   s: at => `${at.toFixed(view[1] - view[0] < 10 ? 3 : 2)}\u00a0s`,
   nines: n => n < 0.01 ? '0\u00a0%' : `${(100 - 10 ** (2 - n)).toFixed(Math.ceil(n))}\u00a0%`,
-  mib: mib => show(mib * 2 ** 20, 'bytes'),
 };
 
 // Charts: their lines' coordinates are their values.
@@ -49,12 +48,10 @@ const point = (chart, at) => {
   chart.cursor.setAttribute('visibility', at < chart.left || at > chart.right ? 'hidden' : 'visible');
   const events = $$('[data-event]', chart.svg).map(one => one.dataset)
     .filter(one => Math.abs(one.at - at) < (chart.right - chart.left) / 200).map(one => one.event);
-  const told = chart.paths.flatMap((path, n) => {
+  const told = chart.paths.flatMap(path => {
     const found = points(path).find(([x]) => x === near);
     if (!found && chart.abscissa !== 's') return [];
-    const lanes = $$(`[data-line="${n}"]`, chart.svg).map(lane => numbers(lane.dataset.at));
-    const stalled = lanes.some(([from, to]) => from <= at && at <= to) ? ' (stalled)' : '';
-    return [`${path.dataset.name} ${found ? show(chart.yOf(found[1] / chart.tall), chart.unit) : '–'}${stalled}`];
+    return [`${path.dataset.name} ${found ? show(chart.yOf(found[1] / chart.tall), chart.unit) : '–'}`];
   });
   chart.readout.textContent = ABSCISSA[chart.abscissa](at) + (events.length ? ` (${events.join(', ')})` : '') +
     (told.length ? `: ${told.join(', ')}` : '');

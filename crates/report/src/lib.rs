@@ -11,7 +11,6 @@ pub mod compare;
 pub mod csv;
 mod facts;
 mod figures;
-pub mod flame;
 pub mod html;
 pub mod json;
 pub mod markdown;

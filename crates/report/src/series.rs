@@ -115,13 +115,6 @@ impl Discards {
         (seconds > 0.0).then(|| self.bytes[interval] as f64 / seconds)
     }
 
-    /// When the last discards that matter ended, in seconds since the record's zero.
-    pub(crate) fn last_s(&self, record: &RunRecord) -> Option<f64> {
-        let last = self.bytes.iter().rposition(|&n| n >= self.significant)?;
-        let intervals = &record.intervals;
-        Some(intervals.at_s.get(last)? + f64::from(*intervals.seconds.get(last)?))
-    }
-
     fn significant_near(&self, interval: usize) -> bool {
         let near = interval.saturating_sub(1)..(interval + 2).min(self.bytes.len());
         self.bytes[near]

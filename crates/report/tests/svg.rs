@@ -37,8 +37,7 @@ fn each_chart_has_its_picture() {
             "latency-1",
             "trim",
             "debt",
-            "curves-0",
-            "cost"
+            "curves-0"
         ]
     );
     pictures.iter().for_each(assert_well_formed);

@@ -12,7 +12,7 @@ use record::{ReadError, RecordReader};
 use rustix::fs::{Mode, OFlags};
 
 use crate::exit::{Error, usage};
-use crate::verdicts;
+use crate::record_output;
 
 /// A record that was read.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub(crate) struct Input {
 impl Input {
     /// A slowed drive's record as that of the drive it stands for.
     pub(crate) fn in_drives_time(self) -> Result<Input, Error> {
-        let record = verdicts::in_drives_time(self.record)
+        let record = record_output::in_drives_time(self.record)
             .map_err(|why| usage(format!("{}: {why}", self.name)))?;
         Ok(Input { record, ..self })
     }
@@ -88,8 +88,7 @@ impl InputError {
 /// How a file that is no record becomes one.
 fn advice(kind: Kind) -> &'static str {
     match kind {
-        Kind::FioJobs => "; `trimbench run --set fio=FILE` runs it",
-        Kind::Unknown | Kind::Record | Kind::Compressed | Kind::Foreign(_) => "",
+        Kind::FioJobs | Kind::Unknown | Kind::Record | Kind::Compressed | Kind::Foreign(_) => "",
         _ => "; `trimbench import` makes a record of it",
     }
 }

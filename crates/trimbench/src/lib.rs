@@ -25,7 +25,6 @@ mod simulated;
 mod status_line;
 mod systemd;
 mod usage;
-mod verdicts;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

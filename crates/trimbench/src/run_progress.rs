@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use bench::{Mark, Observer, Second};
+use bench::{Observer, Second};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use record::units::{bytes, bytes_decimal, names};
 use record::{Event, EventKind, Part, PhaseName};
@@ -191,10 +191,6 @@ impl Observer for Progress {
         }
     }
 
-    fn awaits(&mut self, mark: Mark) {
-        self.say(&request(mark));
-    }
-
     fn event(&mut self, event: &Event) {
         let detail = event.detail.as_deref().unwrap_or_default();
         match event.kind {
@@ -209,16 +205,6 @@ impl Observer for Progress {
             _ => {}
         }
     }
-}
-
-/// Asks the user for the next step.
-fn request(mark: Mark) -> String {
-    let (now, when) = match mark {
-        Mark::Begin => ("the baseline is measured", "begins"),
-        Mark::End => ("the event has begun", "is over"),
-    };
-    let pid = std::process::id();
-    format!("{now}: press Enter, or send SIGUSR1 (kill -USR1 {pid}), when the event {when}")
 }
 
 /// How far the files are, in words.

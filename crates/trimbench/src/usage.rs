@@ -102,6 +102,4 @@ fn name_commands(shown: &mut Error) {
 }
 
 #[cfg(test)]
-mod documented;
-#[cfg(test)]
 mod tests;

@@ -1,22 +1,26 @@
-//! The plan of a run, in full. It is written into the record's head, so that
-//! anybody can repeat the run.
+//! The plan of a run, in full: made of a scenario and a survey, with what the scenario leaves out. It
+//! is written into the record's head, so that anybody can repeat the run.
 
 use std::path::PathBuf;
 
+use load::deleter::whole_blocks;
 use record::Invocation;
+use record::units::MIB;
 use serde::{Serialize, Serializer};
+use storage::FileSystem;
 
-use crate::scenario::Phases;
+use crate::error::BenchError;
+use crate::preflight::direct_fits;
+use crate::scenario::{Counters, Phases, Scenario};
+use crate::sizes;
+use crate::sizes::LEAST;
+use crate::survey::Survey;
 
-mod deletion;
-mod make;
 #[cfg(test)]
 mod tests;
 
-pub use deletion::{Control, Deletion};
 pub use load::deleter::{
-    Discard, Event, Fstrim, Lsm, Method, Program, Punch, Purge, Spill, Swap, Trigger, Truncate,
-    Unlink,
+    Discard, Event, Fstrim, Lsm, Method, Program, Punch, Purge, Spill, Swap, Truncate, Unlink,
 };
 pub use load::{ActorSpec, Blocks, Engine, LoopKind, Op, PatternKind, TaskSpec, Work, task};
 #[cfg(test)]
@@ -37,7 +41,7 @@ pub struct Plan {
     /// Where it runs.
     pub place: Place,
     /// The foreground. Settling and live progress follow the first actor. The canary comes
-    /// after them, and fio's series last.
+    /// after them.
     pub actors: Vec<ActorSpec>,
     /// The file that reads, writes and the canary share.
     pub file: ForegroundFile,
@@ -48,8 +52,6 @@ pub struct Plan {
     /// Reads per second of the canary: one outstanding 4 KiB read, open loop.
     /// `None` leaves it out.
     pub canary_per_s: Option<f64>,
-    /// A fio job that runs beside the actors.
-    pub fio: Option<FioJob>,
     /// The deletion; `None` only measures the foreground.
     pub deletion: Option<Deletion>,
     /// The control run, if any.
@@ -102,15 +104,6 @@ pub struct ForegroundFile {
     pub direct: bool,
 }
 
-/// A job for fio to run as foreground.
-#[derive(Debug, Clone, Serialize)]
-pub struct FioJob {
-    /// Where it was read from, for messages.
-    pub path: PathBuf,
-    /// Its text, whole.
-    pub text: String,
-}
-
 /// Writes how long the phases last, each with its default.
 fn lengths<S: Serializer>(phases: &Phases, serializer: S) -> Result<S::Ok, S::Error> {
     let lengths = [
@@ -140,7 +133,6 @@ impl Plan {
             engine: Engine::Auto,
             seed: 1,
             canary_per_s: None,
-            fio: None,
             deletion: None,
             control: Control::Off,
             phases,
@@ -159,10 +151,7 @@ impl Plan {
     pub(crate) fn program(&self) -> Option<String> {
         let argv = match &self.deletion.as_ref()?.method {
             Method::Program(program) => &program.argv,
-            method => match method.event()? {
-                Trigger::Command { argv, .. } => argv,
-                Trigger::Manual => return None,
-            },
+            method => &method.event()?.argv,
         };
         argv.first().cloned()
     }
@@ -172,8 +161,183 @@ impl Plan {
         self.deletion.as_ref()?.method.writes_at_most()
     }
 
-    /// The trigger of the event, where the run watches one.
-    pub fn event(&self) -> Option<&Trigger> {
+    /// The event, where the run watches one.
+    pub fn event(&self) -> Option<&Event> {
         self.deletion.as_ref()?.method.event()
+    }
+}
+
+/// The files to delete, and the method.
+#[derive(Debug, Clone, Serialize)]
+pub struct Deletion {
+    /// How.
+    pub method: Method,
+    /// Bytes over all files; of a continuous deletion ([`Method::is_continuous`])
+    /// the most that is live at once.
+    pub size_bytes: u64,
+    /// Number of files; a deletion that goes on makes its own.
+    pub files: u32,
+    /// Fragments the files on purpose: size of their extents, in bytes.
+    pub extent_bytes: Option<u64>,
+    /// Whether a commit is forced after the last deletion call.
+    pub commit: bool,
+}
+
+impl Deletion {
+    /// Bytes of each file: whole blocks, whatever the number of files.
+    pub fn file_bytes(&self) -> u64 {
+        let own = self.method.file_bytes(self.size_bytes);
+        own.unwrap_or_else(|| whole_blocks(self.size_bytes / u64::from(self.files.max(1))))
+    }
+
+    /// Files that the run makes before it begins, to delete them.
+    pub(crate) fn files_before(&self) -> u32 {
+        match self.method.how().has_files {
+            true => self.files,
+            false => 0,
+        }
+    }
+}
+
+record::kinds! {
+    /// How the control run keeps discards away.
+    pub enum Control["control"] {
+        /// no control
+        Off = "off",
+        /// a second name of each file is unlinked first, which frees nothing
+        SecondName = "second-name",
+        /// the file system is remounted nodiscard for the same deletion, and back
+        Nodiscard = "remount",
+    }
+}
+
+impl Control {
+    /// Whether it says anything about a method. A second name keeps a file's space only from an
+    /// unlink, and no option of a mount keeps FITRIM or a raw device from discarding. An event
+    /// happens once.
+    pub fn suits(self, method: &Method) -> bool {
+        let how = method.how();
+        !how.discards && (self == Control::Nodiscard || how.spares_names)
+    }
+
+    /// The control to take on a file system. Where a remount doesn't switch discards off, that is a
+    /// second name, if one suits.
+    pub(super) fn on(self, fs: FileSystem, method: &Method) -> Control {
+        match self {
+            Control::Nodiscard
+                if !fs.remount_switches_discard() && Control::SecondName.suits(method) =>
+            {
+                Control::SecondName
+            }
+            control => control,
+        }
+    }
+
+    /// How often the same is deleted, each time in files of its own.
+    pub fn deletions(self) -> u32 {
+        match self {
+            Control::Nodiscard => 2,
+            Control::SecondName | Control::Off => 1,
+        }
+    }
+
+    /// Writes the method in words, as verdicts name it; null for none.
+    pub(super) fn in_words<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Control::Off => serializer.serialize_none(),
+            Control::SecondName => serializer.serialize_str("second name"),
+            Control::Nodiscard => serializer.serialize_str("nodiscard"),
+        }
+    }
+}
+
+impl Plan {
+    /// The plan of a scenario at the place of a survey, without the scenario's name.
+    ///
+    /// # Errors
+    /// With what can't be had there, and what to do.
+    pub fn of(scenario: &Scenario, survey: &Survey) -> Result<Plan, BenchError> {
+        let (general, asked) = (&scenario.general, &scenario.deletion);
+        let mut plan = Plan {
+            look_at: general.look_at.clone(),
+            actors: actors(scenario, survey)?,
+            engine: general.engine(),
+            seed: general.seed(),
+            canary_per_s: Some(general.canary_per_s()).filter(|&rate| rate > 0.0),
+            low: scenario.judging.low,
+            blind: general.counters() == Counters::Blind,
+            control: general.control(),
+            ..Plan::plain(survey.place.clone(), true, 0, scenario.phases.clone())
+        };
+        let first_blocks = plan.actors.iter().find_map(|actor| match &actor.work {
+            Work::Blocks(blocks) => Some(blocks.direct),
+            Work::Task(_) => None,
+        });
+        plan.file.direct = first_blocks.unwrap_or(survey.direct.is_ok());
+        let on_device = matches!(survey.place, Place::Device { .. });
+        let deletion = |size_bytes| {
+            let mut method = asked.method(on_device, size_bytes);
+            if let (Ok(Some(Method::Event(event))), Some(mount)) = (&mut method, &survey.mount) {
+                event.at_mount(&mount.mount_point.to_string_lossy());
+            }
+            let deletion = method.map_err(BenchError::Plan)?.map(|method| Deletion {
+                method,
+                size_bytes,
+                files: asked.files_made(),
+                extent_bytes: asked.extent_bytes,
+                commit: !asked.no_sync(),
+            });
+            Ok::<_, BenchError>(deletion)
+        };
+        // Known before the size, but for the figures that depend on it.
+        plan.deletion = deletion(0)?;
+        if let Some(deletion) = &plan.deletion {
+            let fs = FileSystem::named(&survey.target);
+            plan.control = plan.control.on(fs, &deletion.method);
+        }
+        // Nobody wants to hear of space on a file system that can't be used.
+        direct_fits(&plan, survey)?;
+        let sizes = sizes::of(&plan, scenario, survey)?;
+        plan.file.size_bytes = sizes.foreground_bytes;
+        plan.deletion = deletion(sizes.deletion_bytes)?;
+        Ok(plan)
+    }
+}
+
+/// The scenario's actors. The size of a file of their own that none was asked for is one that fits;
+/// writers that overwrite a mapped file go through the page cache.
+fn actors(scenario: &Scenario, survey: &Survey) -> Result<Vec<ActorSpec>, BenchError> {
+    let most = (survey.space.usable_bytes() / 8 / MIB * MIB).max(LEAST);
+    let maps = scenario.general.engine().maps();
+    let mut mapped = false;
+    let planned = scenario.actors.iter().map(|asked| {
+        let mut actor = asked.planned();
+        let depth = u64::from(actor.arrival.depth());
+        let chosen = asked.size_bytes.is_none();
+        match &mut actor.work {
+            Work::Blocks(blocks) => {
+                if chosen {
+                    blocks.size_bytes = blocks.size_bytes.map(|size| size.min(most));
+                }
+                if maps && blocks.op == Op::Write {
+                    blocks.direct = false;
+                    mapped = true;
+                }
+            }
+            Work::Task(task) if chosen => {
+                task.size_bytes = task.size_bytes.min((most / depth).max(MIB));
+            }
+            Work::Task(_) => {}
+        }
+        actor
+    });
+    let planned = planned.collect();
+    match maps && !mapped {
+        true => Err(BenchError::Plan(
+            "--engine mmap is for writers, and the foreground has none: add --op write, or \
+             --actor write"
+                .to_owned(),
+        )),
+        false => Ok(planned),
     }
 }

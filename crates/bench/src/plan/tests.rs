@@ -1,4 +1,4 @@
-//! Plans for tests.
+//! Plans for tests, and what a deletion is.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -32,4 +32,48 @@ pub(crate) fn example_deletion(method: impl Into<Method>) -> Deletion {
         extent_bytes: None,
         commit: true,
     }
+}
+
+const S: Duration = Duration::from_secs(1);
+
+#[test]
+fn a_file_is_whole_blocks_of_its_share() {
+    let mut deletion = example_deletion(Unlink { parallel: 1 });
+    (deletion.size_bytes, deletion.files) = (100_000, 3);
+    assert_eq!(deletion.file_bytes(), 32_768);
+    deletion.method = Spill {
+        parallel: 2,
+        pause: S,
+        run_for: S,
+    }
+    .into();
+    assert_eq!(deletion.file_bytes(), 49_152, "one for each thread");
+    deletion.method = Lsm {
+        levels: 3,
+        file_bytes: 8192,
+        rate_bytes_per_s: 1,
+        run_for: S,
+    }
+    .into();
+    assert_eq!(deletion.file_bytes(), 8192);
+}
+
+#[test]
+fn a_control_is_taken_only_where_it_keeps_discards_away() {
+    use Control::{Nodiscard, SecondName};
+    let of = |method: Method| (Nodiscard.suits(&method), SecondName.suits(&method));
+    let purge = Purge {
+        at_once: 1,
+        every: S,
+    };
+    let spill = Spill {
+        parallel: 1,
+        pause: S,
+        run_for: S,
+    };
+    assert_eq!(of(Unlink { parallel: 1 }.into()), (true, true));
+    assert_eq!(of(purge.into()), (true, true));
+    assert_eq!(of(Swap.into()), (true, false));
+    assert_eq!(of(spill.into()), (true, false));
+    assert_eq!(of(Fstrim.into()), (false, false));
 }

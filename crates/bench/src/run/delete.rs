@@ -34,7 +34,6 @@ impl Script<'_> {
         while !self.session.deletion.as_ref().is_none_or(Deletion::is_done) {
             let tick = self.session.tick()?;
             drain.interval(tick.now, tick.freed_bytes, tick.discarded_bytes);
-            self.end_marked_event();
         }
         let tick = self.session.tick()?;
         drain.interval(tick.now, tick.freed_bytes, tick.discarded_bytes);
@@ -196,5 +195,20 @@ impl Script<'_> {
         let kept_away = part == Part::Control;
         let setting = self.survey.target.discard;
         !kept_away && !matches!(setting, DiscardSetting::Off | DiscardSetting::Unsupported)
+    }
+
+    /// Measures the foreground undisturbed, for as long as the plan says.
+    pub(super) fn baseline(&mut self) -> Result<(), Early> {
+        let asked = self.plan.phases.baseline();
+        match self.shares.is_some() {
+            true => self.baseline_of_gain(asked),
+            false => Ok(self.session.tick_for(asked)?),
+        }
+    }
+
+    /// Records that the deletion or the event begins.
+    pub(super) fn deletion_began(&mut self) {
+        let command = self.plan.event().map(|event| event.text.clone());
+        self.session.event(EventKind::DeletionBegan, command);
     }
 }

@@ -3,8 +3,7 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::sync::atomic::AtomicBool;
 
 use load::Clock;
 use record::{EndReason, EventKind, Head, Part, PhaseName, RecordWriter};
@@ -12,23 +11,19 @@ use record::{RunRecord, Waits};
 use storage::remount::DiscardGuard;
 
 use crate::actors::Actors;
-use crate::beside;
 use crate::error::BenchError;
-use crate::head::started_unix_s;
 use crate::observer::Observer;
 use crate::plan::{Control, Plan};
-use crate::preflight::Checked;
+use crate::preflight::{Checked, started_unix_s};
 use crate::session::{Session, Stopped};
 use crate::sink::Sink;
-use crate::survey::Survey;
+use crate::survey::{Survey, others};
 use crate::warning::Warning;
 use crate::watched::WatchedDevice;
 use crate::workplace::Workplace;
 use load::workers::RunWorkers;
 
 mod delete;
-mod event;
-mod fio;
 mod gain;
 mod prepare;
 mod settle;
@@ -74,9 +69,6 @@ pub struct ReadyRun<'a> {
     head: Head,
     devices: Vec<WatchedDevice>,
     workplace: Workplace,
-    /// The marks of a person at the begin and the end of an event
-    /// ([`crate::plan::Trigger::Manual`]): whoever shares the counter adds one for each.
-    pub marks: Arc<AtomicU32>,
     /// The actors and phases of the run: empty now, it grows while the run goes on.
     pub workers: RunWorkers,
     /// Explains the waits of the actors at the run's end, as a line of the record.
@@ -122,7 +114,6 @@ impl<'a> ReadyRun<'a> {
             head,
             devices,
             workplace,
-            marks: Arc::default(),
             workers: RunWorkers::default(),
             explain: None,
         })
@@ -166,7 +157,6 @@ impl<'a> ReadyRun<'a> {
             workplace: self.workplace,
             spacers: Vec::new(),
             not_restored: None,
-            marks: self.marks,
             shares: gain::Shares::of(plan),
             session,
         };
@@ -178,7 +168,7 @@ impl<'a> ReadyRun<'a> {
         let performed = script.perform();
         // One that began later warned nobody here.
         let begun = |warning: &Warning| !survey.warnings.contains(warning);
-        for warning in beside::others(&survey.devices).iter().filter(|w| begun(w)) {
+        for warning in others(&survey.devices).iter().filter(|w| begun(w)) {
             script.session.warn(warning);
         }
         let (reason, error) = match performed {
@@ -192,7 +182,6 @@ impl<'a> ReadyRun<'a> {
             },
             Err(Early::Failed(error)) => (EndReason::Failed, Some(error)),
         };
-        script.end_fio();
         let message = error.as_ref().map(ToString::to_string);
         let (record, written) = script.session.finish(reason, message, self.explain);
         let removed = script.workplace.leave();
@@ -217,8 +206,6 @@ struct Script<'a> {
     spacers: Vec<File>,
     /// The file system is still as the control had it.
     not_restored: Option<BenchError>,
-    /// Marks of a person that nobody has looked at yet.
-    marks: Arc<AtomicU32>,
     /// The bytes that writers may write, where they are limited.
     shares: Option<gain::Shares>,
     session: Session<'a>,

@@ -1,16 +1,19 @@
 //! Everything before the first phase that is measured: files, and running actors.
 
+use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
-use load::{Actor, ActorSpec, Deletion, LoadError};
+use linux::files::FileError;
+use load::{Actor, ActorSpec, Deletion, LoadError, Workers};
 use record::units::names;
 use record::{EventKind, Part};
 
 use super::{Early, Script};
 use crate::actors;
-use crate::commit::Commit;
 use crate::drain::{Drain, State};
 use crate::error::BenchError;
 use crate::warning::Warning;
@@ -55,7 +58,6 @@ impl Script<'_> {
         }
         self.session.observer.preparing(total, total);
         self.workplace.filled()?;
-        self.lay_out_fio()?;
         // What is still dirty would be written back during the baseline.
         self.commit()?;
         self.unlink_before()
@@ -119,7 +121,7 @@ impl Script<'_> {
             }
             self.session.add_actor(actor);
         }
-        self.start_fio()
+        Ok(())
     }
 
     /// Some have files to write first, so intervals and a stop are looked after meanwhile.
@@ -167,5 +169,45 @@ fn no_thread(source: std::io::Error) -> LoadError {
     LoadError::System {
         what: "start a thread",
         source,
+    }
+}
+
+/// A `syncfs` under way.
+#[derive(Debug)]
+pub(crate) struct Commit {
+    thread: JoinHandle<Result<(), FileError>>,
+    workers: Workers,
+}
+
+impl Commit {
+    /// Begins to commit the file system that holds a path.
+    pub(crate) fn begin(path: PathBuf) -> io::Result<Commit> {
+        let workers = Workers::default();
+        let own = workers.clone();
+        let thread = std::thread::Builder::new()
+            .name("commit".into())
+            .spawn(move || {
+                own.join();
+                linux::files::syncfs(&path)
+            })?;
+        Ok(Commit { thread, workers })
+    }
+
+    /// Its thread.
+    pub(crate) fn workers(&self) -> &Workers {
+        &self.workers
+    }
+
+    /// Whether it has returned.
+    pub(crate) fn is_done(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    /// Waits for its end, and returns its result.
+    pub(crate) fn result(self) -> Result<(), String> {
+        match self.thread.join() {
+            Ok(result) => result.map_err(|e| e.to_string()),
+            Err(_) => Err("the committing thread panicked".to_owned()),
+        }
     }
 }

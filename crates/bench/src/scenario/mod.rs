@@ -21,27 +21,26 @@
 //! Those that are shipped lie in `scenarios/` and are part of the program;
 //! another file there is another scenario, without a line of code.
 
-mod actor_spec;
-mod error;
+use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::io;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use record::units::names;
+use record::units::typed::{Mistake, hint, nearest};
+
 pub mod keys;
 mod overlay;
 mod parse;
 mod parts;
 mod resolve;
-mod shipped;
 mod uses;
 mod words;
 
-use std::collections::{HashMap, HashSet};
-use std::fs::File;
-use std::io::{self, Read};
-use std::path::Path;
-
-pub use error::ScenarioError;
 pub use load::deleter::{AskedDeletion, How};
 pub use overlay::{Idle, Options};
 pub use parts::{Actor, Foreground, General, Judging, Phases};
-pub use shipped::{Shipped, all, by_name};
 pub use words::{ActorOp, Arrival, Counters};
 
 /// Most bytes of a scenario's file.
@@ -84,10 +83,7 @@ impl Scenario {
             path: path.to_owned(),
             source,
         })?;
-        let mut scenario: Scenario = text.parse().map_err(|e| within(path, e))?;
-        if let (Some(fio), Some(beside)) = (&mut scenario.general.fio, path.parent()) {
-            *fio = beside.join(&*fio);
-        }
+        let scenario: Scenario = text.parse().map_err(|e| within(path, e))?;
         let stem = path.file_stem().unwrap_or(path.as_os_str());
         Ok((stem.to_string_lossy().into_owned(), scenario))
     }
@@ -150,6 +146,106 @@ fn within(path: &Path, error: ScenarioError) -> ScenarioError {
     }
 }
 
+/// Why a scenario, or what the command line adds to it, isn't taken.
+#[derive(Debug, thiserror::Error)]
+pub enum ScenarioError {
+    /// A mistake in the text.
+    #[error(transparent)]
+    Mistake(#[from] Mistake),
+    /// Two actors with one name, on the command line.
+    #[error("two actors are named '{name}': give each a name of its own")]
+    SameName {
+        /// The name.
+        name: String,
+    },
+    /// No actor has this name.
+    #[error("there is no actor '{name}'{}", hint(.nearest))]
+    NoActor {
+        /// The text as it was given.
+        name: String,
+        /// The nearest actor's name.
+        nearest: Option<String>,
+    },
+    /// No shipped scenario and no file has this name.
+    #[error(
+        "there is no scenario '{name}'{} (`trimbench scenarios` lists them; a file of your own is \
+         named with a slash or .toml)",
+        hint(.nearest)
+    )]
+    Unknown {
+        /// The text as it was given.
+        name: String,
+        /// The nearest allowed name.
+        nearest: Option<String>,
+    },
+    /// A file that can't be read.
+    #[error(
+        "{}: can't be read: {source}; give a readable file of TOML",
+        names::shown(path)
+    )]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        source: std::io::Error,
+    },
+    /// Something wrong in a file.
+    #[error("{}: {source}", names::shown(path))]
+    In {
+        /// The file.
+        path: PathBuf,
+        /// The mistake in it.
+        source: Box<ScenarioError>,
+    },
+}
+
+impl ScenarioError {
+    /// None of these actors has this name.
+    pub(super) fn no_actor(name: String, actors: &[Actor]) -> ScenarioError {
+        let names = actors.iter().filter_map(|actor| actor.name.as_deref());
+        let nearest = nearest(&name, names);
+        ScenarioError::NoActor { name, nearest }
+    }
+}
+
+/// A scenario that is part of the program.
+#[derive(Debug, Clone, Copy)]
+pub struct Shipped {
+    /// Its name.
+    pub name: &'static str,
+    /// Its file.
+    pub text: &'static str,
+}
+
+include!(concat!(env!("OUT_DIR"), "/shipped_scenarios.rs"));
+
+impl Shipped {
+    /// The scenario in its file.
+    ///
+    /// # Errors
+    /// If it isn't a scenario, which a test rules out.
+    pub fn scenario(&self) -> Result<Scenario, ScenarioError> {
+        self.text.parse()
+    }
+}
+
+/// All of them, by name.
+pub fn all() -> &'static [Shipped] {
+    SHIPPED
+}
+
+/// The one of this name.
+///
+/// # Errors
+/// If there is none.
+pub fn by_name(name: &str) -> Result<&'static Shipped, ScenarioError> {
+    let found = all().iter().find(|shipped| shipped.name == name);
+    found.ok_or_else(|| ScenarioError::Unknown {
+        name: name.to_owned(),
+        nearest: nearest(name, all().iter().map(|shipped| shipped.name)),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -202,5 +298,40 @@ mod tests {
         let (name, scenario) = Scenario::find("big-delete").unwrap();
         assert_eq!(name, "big-delete");
         assert_ne!(scenario, Scenario::default());
+    }
+
+    #[test]
+    fn each_is_a_scenario_that_says_what_it_stands_for() {
+        assert!(all().len() >= 14, "{}", all().len());
+        for shipped in all() {
+            let name = shipped.name;
+            let scenario = shipped.scenario().unwrap_or_else(|e| panic!("{name}: {e}"));
+            assert!(scenario.general.about.is_some(), "{name}: no about");
+            assert!(scenario.general.look_at.is_some(), "{name}: no look-at");
+            let comment: Vec<&str> = shipped
+                .text
+                .lines()
+                .take_while(|line| line.starts_with('#'))
+                .collect();
+            assert!(
+                comment.len() >= 3,
+                "{name}: a comment first: the case, what is done, the figure"
+            );
+            assert!(
+                comment.iter().any(|line| line.starts_with("# Look at ")),
+                "{name}: the comment doesn't say what to look at"
+            );
+            // Each is over within two minutes or so on a disk that writes 300 MB/s.
+            let longest = scenario.phases.settle.expect(name);
+            assert!(longest.as_secs() <= 60, "{name}: settles for too long");
+            let about = scenario.general.about.unwrap();
+            assert!(about.len() <= 76, "{name}: about is longer than a line");
+        }
+    }
+
+    #[test]
+    fn they_are_in_order_and_the_default_is_among_them() {
+        assert!(all().is_sorted_by_key(|shipped| shipped.name));
+        by_name("big-delete").unwrap();
     }
 }

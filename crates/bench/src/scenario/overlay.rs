@@ -83,7 +83,7 @@ impl Scenario {
     /// scenario's mixed actor means nothing any more. A setting that is useless beside the others
     /// or the scenario is returned.
     ///
-    /// Without any actor there is one reader, or fio alone.
+    /// Without any actor there is one reader.
     ///
     /// # Errors
     /// Two actors of one name, or no actor of a name.
@@ -104,8 +104,7 @@ impl Scenario {
         }
         lay(&mut self.deletion, over.deletion, "deletion", &mut idle);
 
-        let fio_alone = self.general.fio.is_some() && over.first.given().is_empty();
-        if self.actors.is_empty() && !fio_alone {
+        if self.actors.is_empty() {
             self.actors.push(Actor::default());
         }
         if let Some(first) = self.actors.first_mut() {
@@ -205,18 +204,6 @@ mod tests {
         assert_eq!(plain.actors.len(), 1);
         assert_eq!(plain.actors[0].name.as_deref(), Some("reader"));
         assert!(idle.is_empty());
-    }
-
-    #[test]
-    fn fio_is_alone_unless_a_reader_is_asked_for() {
-        let fio = || scenario("fio = \"job.fio\"");
-        let (alone, _) = fio().overlaid(Options::default()).unwrap();
-        assert!(alone.actors.is_empty());
-        let (beside, _) = fio().overlaid(options(&[("op", "read")], &[])).unwrap();
-        assert_eq!(beside.actors.len(), 1);
-        let (saving, _) = fio().overlaid(options(&[], &["save"])).unwrap();
-        assert_eq!(saving.actors.len(), 1);
-        assert_eq!(saving.actors[0].op().name(), "save");
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! The keys of a scenario, section by section.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use record::section;
@@ -17,9 +16,6 @@ section! {
         "about" about: String = v::line;
         /// The figure that tells most.
         "look-at" look_at: String = v::line;
-        /// A fio job file as the foreground, in place of the reader unless there are actors. fio
-        /// runs it on files of the test, and its series join the record.
-        "fio" fio: PathBuf = v::path;
         /// The engine of reads and writes.
         "engine" engine: Engine = words::engine, default "auto", words words::engines;
         /// Reads per second of the canary, one outstanding 4 KiB read; 0 for none.

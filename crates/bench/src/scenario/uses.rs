@@ -49,13 +49,8 @@ impl Scenario {
     /// does, and so does who is there where nobody is named.
     fn is_anybody(&self, ops: &[&str]) -> bool {
         let canary = self.general.canary_per_s != Some(0.0);
-        let default_reader = self.actors.is_empty() && self.general.fio.is_none();
-        canary
-            || default_reader
-            || self
-                .actors
-                .iter()
-                .any(|actor| ops.contains(&listed(actor.op())))
+        let does = |actor: &Actor| ops.contains(&listed(actor.op()));
+        canary || self.actors.is_empty() || self.actors.iter().any(does)
     }
 }
 

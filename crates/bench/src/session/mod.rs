@@ -11,28 +11,27 @@ use std::time::Duration;
 
 use load::workers::{Began, RunWorkers};
 use load::{Actor, Allowance, Clock, Deletion, Nanos, Workers};
-use record::RunRecord;
-use record::waits::{COMMIT, DELETER, FIO};
-use record::{Event, EventKind, Head, Line, Part, Phase, PhaseName, PushError};
+use presence::Presence;
+use record::waits::{COMMIT, DELETER};
+use record::{
+    End, EndReason, Event, EventKind, Head, Line, Part, Phase, PhaseName, PushError, RunRecord,
+    Unfinished,
+};
+use second::{SecondSoFar, Stretches};
 
-use crate::discarded::Discarded;
+use crate::drain::Discarded;
 use crate::error::BenchError;
-use crate::fio::Fio;
-use crate::grid::Grid;
 use crate::observer::Observer;
+use crate::run::Explain;
 use crate::sink::Sink;
 use crate::warning::Warning;
 use crate::watched::{Watched, WatchedDevice};
 
-mod end;
 mod presence;
 mod second;
 mod tick;
 
-pub(crate) use tick::{Stopped, Tick};
-
-use presence::Presence;
-use second::{SecondSoFar, Stretches};
+pub(crate) use tick::{Grid, Stopped, Tick};
 
 /// A run under way.
 pub(crate) struct Session<'a> {
@@ -51,7 +50,6 @@ pub(crate) struct Session<'a> {
     /// The series of all of them, in order.
     series: Vec<Watched>,
     devices: Vec<WatchedDevice>,
-    pub(crate) fio: Option<Fio>,
     /// The failure that ended the run, if there was one.
     pub(crate) failure: Option<BenchError>,
     pub(crate) deletion: Option<Deletion>,
@@ -98,7 +96,6 @@ impl<'a> Session<'a> {
             actors: Vec::new(),
             series: Vec::new(),
             devices,
-            fio: None,
             failure: None,
             deletion: None,
             allowance: None,
@@ -119,12 +116,6 @@ impl<'a> Session<'a> {
         self.workers.add(actor.name(), actor.workers());
         self.series.extend(actor.series().iter().map(Watched::new));
         self.actors.push(actor);
-    }
-
-    /// Watches fio from here on.
-    pub(crate) fn set_fio(&mut self, fio: Fio) {
-        self.workers.add(FIO, fio.workers());
-        self.fio = Some(fio);
     }
 
     /// Notes whoever deletes.
@@ -195,5 +186,68 @@ impl<'a> Session<'a> {
         if let Some(sink) = &self.sink {
             sink.line(line);
         }
+    }
+}
+
+/// How long actors may take to finish what is in flight when a run ends.
+const GRACE: Duration = Duration::from_secs(5);
+
+impl Session<'_> {
+    /// Ends the run: stops what still runs, counts what never finished and closes the record.
+    pub(crate) fn finish(
+        mut self,
+        reason: EndReason,
+        message: Option<String>,
+        explain: Option<Explain>,
+    ) -> (RunRecord, io::Result<()>) {
+        if let Some(deletion) = self.deletion.take() {
+            deletion.stop();
+            deletion.finish(GRACE);
+        }
+        let failures: Vec<Warning> = self
+            .series
+            .iter()
+            .filter_map(Watched::first_error)
+            .collect();
+        let stolen = self.presence.stolen(self.last, self.record.head.host.cpus);
+        for warning in failures.into_iter().chain(stolen) {
+            self.warn(&warning);
+        }
+        self.end_phase();
+        for actor in &self.actors {
+            actor.stop();
+        }
+        let interval = self.grid.interval();
+        let unfinished = self
+            .actors
+            .drain(..)
+            .flat_map(|actor| actor.finish(GRACE))
+            .enumerate()
+            .filter_map(|(actor, left)| {
+                // One that was due in the last instant and not issued any more is no hang.
+                let hung = Duration::from_nanos(left.oldest_ns) >= interval;
+                (left.operations > 0 && hung).then(|| Unfinished {
+                    actor,
+                    operations: left.operations,
+                    oldest_us: Nanos(left.oldest_ns).as_micros_f64(),
+                })
+            })
+            .collect();
+        if let Some(explain) = explain {
+            let zero_s = self.clock.to_monotonic(Nanos(0)) as f64 / 1e9;
+            let waits = explain(&self.record, zero_s);
+            self.line(Line::Waits(Box::new(waits)));
+        }
+        self.line(Line::End(End {
+            at_s: self.clock.now().as_secs_f64(),
+            reason,
+            message,
+            unfinished,
+        }));
+        let ended = self.sink.map_or(Ok(()), Sink::finish);
+        let taken = self
+            .fault
+            .map_or(Ok(()), |fault| Err(io::Error::other(fault)));
+        (self.record, self.written.and(ended).and(taken))
     }
 }

@@ -9,8 +9,6 @@ use record::{ActorInterval, Interval, Line};
 
 use super::Session;
 use super::presence::join;
-use crate::fio::{Fio, News};
-use crate::warning::Warning;
 use crate::watched::WatchedDevice;
 
 /// Longest sleep without a look at the stop flag.
@@ -42,23 +40,7 @@ impl Session<'_> {
     pub(crate) fn tick(&mut self) -> Result<Tick, Stopped> {
         let stopped = self.sleep_to_boundary();
         let tick = self.sample();
-        self.look_after_fio()?;
         if stopped { Err(Stopped) } else { Ok(tick) }
-    }
-
-    /// Whether fio, if it is there, is as it should be.
-    pub(crate) fn look_after_fio(&mut self) -> Result<(), Stopped> {
-        match self.fio.as_mut().and_then(Fio::news) {
-            None => Ok(()),
-            Some(News::Ended) => {
-                self.warn(&Warning::FioEnded);
-                Ok(())
-            }
-            Some(News::Failed(error)) => {
-                self.failure = Some(error);
-                Err(Stopped)
-            }
-        }
     }
 
     /// The same without sleeping: does nothing when no boundary has passed.
@@ -211,4 +193,56 @@ fn per_actor(actors: &[Actor], intervals: &[Option<ActorInterval>]) -> Vec<Count
         })
     };
     actors.iter().map(counts).collect()
+}
+
+/// Boundaries at whole multiples of the interval since the record's zero.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Grid {
+    interval: Duration,
+}
+
+impl Grid {
+    /// A grid of this pitch, which must not be zero.
+    pub(crate) fn new(interval: Duration) -> Self {
+        assert!(!interval.is_zero(), "an interval has a length");
+        Grid { interval }
+    }
+
+    /// Its pitch.
+    pub(crate) fn interval(&self) -> Duration {
+        self.interval
+    }
+
+    /// The first boundary after `now`. One that was slept through is not made up
+    /// for: the interval that it would have ended is recorded as longer.
+    pub(crate) fn next_after(&self, now: Duration) -> Duration {
+        let pitch = self.interval.as_nanos();
+        let passed = now.as_nanos() / pitch;
+        let nanos = (passed + 1) * pitch;
+        Duration::new(
+            u64::try_from(nanos / 1_000_000_000).unwrap_or(u64::MAX),
+            (nanos % 1_000_000_000) as u32,
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn boundaries_stay_on_the_grid() {
+        let grid = Grid::new(100 * MS);
+        assert_eq!(grid.next_after(Duration::ZERO), 100 * MS);
+        assert_eq!(grid.next_after(99 * MS), 100 * MS);
+        assert_eq!(grid.next_after(100 * MS), 200 * MS);
+    }
+
+    #[test]
+    fn a_boundary_slept_through_is_skipped() {
+        let grid = Grid::new(100 * MS);
+        assert_eq!(grid.next_after(350 * MS), 400 * MS);
+    }
 }

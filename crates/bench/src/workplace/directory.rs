@@ -43,9 +43,6 @@ impl Directory {
         {
             work.create_folder(Folder::Deleter)?;
         }
-        if plan.fio.is_some() {
-            work.create_folder(Folder::Fio)?;
-        }
         Ok(Directory {
             work,
             victims: Victims::of(plan),
@@ -58,10 +55,6 @@ impl Directory {
 
     pub(super) fn foreground_path(&self) -> PathBuf {
         self.work.path_of(Name::Foreground)
-    }
-
-    pub(super) fn fio_path(&self) -> PathBuf {
-        self.work.path_of_folder(Folder::Fio)
     }
 
     /// Creates a file, still empty.

@@ -46,7 +46,7 @@ pub use observe::{Observation, Observer};
 pub use report::{
     Cause, Client, Deletion, DeviceWork, Sampling, SenderWork, Stretch, Verdict, Victim, Wait, Why,
 };
-pub use text::{folded, stacks};
+pub use text::folded;
 
 /// The schema that every report names.
 pub const SCHEMA: &str = "trimbench.why/1";

@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 
 use record::units as show;
-use record::waits::Stack;
 
 use super::Subject;
 use super::join::Causes;
 use super::observe::Observation;
-use super::report::{Cause, SenderWork, Stretch, Victim, Wait, Why};
+use super::report::{SenderWork, Stretch, Victim, Wait, Why};
 use super::sampler::Sample;
 use crate::{Look, wrapped};
 
@@ -259,59 +258,40 @@ fn ascii(text: &str) -> String {
     text.chars().map(sign).collect()
 }
 
-// The stacks of all waits, each once: for flame graphs.
-
-/// The stacks of all waits, by their names. Threads that run or sleep for something else than
-/// storage have none. The kernel's own threads count too.
-pub fn stacks(observation: &Observation, subject: &Subject) -> Vec<Stack> {
+/// The stacks of all waits in the folded format of flame graph tools: a line for each, its frames
+/// separated by `;`, then the time in microseconds (Gregg's `flamegraph.pl`). Threads that run or
+/// sleep for something else than storage have none. The kernel's own threads count too.
+pub fn folded(observation: &Observation, subject: &Subject) -> String {
     let causes = Causes::of(observation, subject);
-    let mut sums: BTreeMap<Vec<String>, (f64, f64, f64)> = BTreeMap::new();
+    let mut sums: BTreeMap<String, f64> = BTreeMap::new();
     for sample in &observation.sampled.samples {
         let all = causes.of_sample(sample);
-        let blocked: f64 = sum(&all, Cause::is_blocked);
-        if blocked > 0.0 {
-            let sum_of = sums.entry(frames(observation, sample)).or_default();
-            sum_of.0 += blocked;
-            sum_of.1 += sum(&all, Cause::is_discards);
-            sum_of.2 += sum(&all, |cause| cause == Cause::InDiscards);
+        let blocked = all.iter().filter(|(cause, _)| cause.is_blocked());
+        let seconds: f64 = blocked.map(|(_, seconds)| seconds).sum();
+        if seconds > 0.0 {
+            *sums.entry(frames(observation, sample)).or_default() += seconds;
         }
     }
-    let stack = |(frames, (seconds, discards_s, own_s))| Stack {
-        frames,
-        seconds,
-        discards_s,
-        own_s,
-    };
-    sums.into_iter().map(stack).collect()
+    let line = |(frames, seconds): (&String, &f64)| format!("{frames} {:.0}\n", seconds * 1e6);
+    sums.iter().map(line).collect()
 }
 
-fn sum(all: &[(Cause, f64)], of: fn(Cause) -> bool) -> f64 {
-    all.iter().filter(|one| of(one.0)).map(|one| one.1).sum()
-}
-
-fn frames(observation: &Observation, sample: &Sample) -> Vec<String> {
+fn frames(observation: &Observation, sample: &Sample) -> String {
     let sampled = &observation.sampled;
     let mut names = vec![sampled.threads[sample.thread].comm.as_str()];
     names.extend(sample.call.and_then(|call| call.name()));
     let functions = sampled.stacks[sample.stack].iter().rev();
     names.extend(functions.map(String::as_str));
-    names
-        .into_iter()
-        .map(record::units::names::harmless)
-        .collect()
+    joined(&names)
 }
 
-/// Stacks in the folded format of flame graph tools: a line for each, its frames separated by `;`,
-/// then the time in microseconds (Gregg's `flamegraph.pl`).
-pub fn folded(stacks: &[Stack]) -> String {
-    let line = |stack: &Stack| {
-        let frames = stack.frames.iter();
-        let names: Vec<String> = frames
-            .map(|name| name.replace([';', ' ', '\n'], "_"))
-            .collect();
-        format!("{} {:.0}\n", names.join(";"), stack.seconds * 1e6)
-    };
-    stacks.iter().map(line).collect()
+/// Frames in a line that no name can break.
+fn joined(names: &[&str]) -> String {
+    let names = names.iter().map(|name| {
+        let name = record::units::names::harmless(name);
+        name.replace([';', ' ', '\n'], "_")
+    });
+    names.collect::<Vec<_>>().join(";")
 }
 
 #[cfg(test)]
@@ -320,14 +300,9 @@ mod tests {
 
     #[test]
     fn names_cannot_break_a_folded_line() {
-        let stack = Stack {
-            frames: ["a; b\nc", "write", "submit_bio_wait"]
-                .map(str::to_owned)
-                .to_vec(),
-            seconds: 1.25,
-            discards_s: 1.0,
-            own_s: 0.0,
-        };
-        assert_eq!(folded(&[stack]), "a__b_c;write;submit_bio_wait 1250000\n");
+        assert_eq!(
+            joined(&["a; b\nc", "write", "submit_bio_wait"]),
+            "a__b_c;write;submit_bio_wait"
+        );
     }
 }

@@ -22,8 +22,6 @@ pub enum How {
     Truncate,
     /// A file removed.
     Unlink,
-    /// A file removed by `trimbench rm`.
-    Rm,
     /// All free space of the file system trimmed (`FITRIM`).
     Fstrim,
 }
@@ -36,7 +34,6 @@ impl How {
             How::Punch => "a punched hole",
             How::Truncate => "a truncation",
             How::Unlink => "a removed file",
-            How::Rm => "a file removed by trimbench rm",
             How::Fstrim => "fstrim",
         }
     }

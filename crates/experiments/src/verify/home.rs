@@ -16,8 +16,6 @@ use crate::verify::VerifyError;
 
 /// The name of a test's directory begins so.
 pub(crate) const PREFIX: &str = ".trimbench-verify-";
-/// The directory in which `trimbench rm` frees a file is called so.
-const TRASH: &str = ".trimbench-trash-";
 
 /// A directory of this test's own. Dropping it removes it.
 #[derive(Debug)]
@@ -60,11 +58,6 @@ impl Home {
     /// Removes one of its files.
     pub(crate) fn unlink(&self, name: &str) -> io::Result<()> {
         Ok(rustix::fs::unlinkat(self.held()?, name, AtFlags::empty())?)
-    }
-
-    /// Gives one of its files another name.
-    pub(crate) fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        Ok(rustix::fs::renameat(self.held()?, from, self.held()?, to)?)
     }
 
     /// Opens the directory itself.
@@ -141,62 +134,36 @@ fn open_directory(path: &Path) -> Result<OwnedFd, VerifyError> {
     })
 }
 
-/// Removes the files of a test and the trashes of `trimbench rm`, then the directory. Whatever
-/// else is in it stays, and so does the directory.
+/// Removes the files of a test, then the directory. Whatever else is in it stays, and so does the
+/// directory.
 fn empty(held: OwnedDirectory, parent: &OwnedFd) -> Result<(), Errno> {
-    remove_files(
-        held.directory()
-            .try_clone_to_owned()
-            .map_err(|_| Errno::MFILE)?,
-        true,
-    )?;
-    held.remove(parent)
-}
-
-fn remove_files(directory: OwnedFd, top: bool) -> Result<(), Errno> {
+    let directory = held.directory();
     let mut names = Vec::new();
-    for entry in Dir::read_from(&directory)? {
+    for entry in Dir::read_from(directory)? {
         names.push(entry?.file_name().to_owned());
     }
     for name in names {
         let Ok(text) = name.to_str() else { continue };
-        if matches!(text, "." | "..") {
+        if !is_ours(text) {
             continue;
         }
-        let stat = rustix::fs::statat(&directory, &*name, AtFlags::SYMLINK_NOFOLLOW)?;
+        let stat = rustix::fs::statat(directory, &*name, AtFlags::SYMLINK_NOFOLLOW)?;
         let own = stat.st_uid == rustix::process::geteuid().as_raw();
-        match FileType::from_raw_mode(stat.st_mode) {
-            FileType::RegularFile if own && (!top || is_ours(text)) => {
-                rustix::fs::unlinkat(&directory, &*name, AtFlags::empty())?;
-            }
-            FileType::Directory if own && top && is_named(text, TRASH) => {
-                let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-                let trash = rustix::fs::openat(&directory, &*name, flags, Mode::empty())?;
-                remove_files(trash, false)?;
-                rustix::fs::unlinkat(&directory, &*name, AtFlags::REMOVEDIR)?;
-            }
-            _ => {}
+        if own && FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile {
+            rustix::fs::unlinkat(directory, &*name, AtFlags::empty())?;
         }
     }
-    Ok(())
+    held.remove(parent)
 }
 
 fn is_ours(name: &str) -> bool {
-    let numbered = |prefix: &str| {
-        name.strip_prefix(prefix)
-            .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()))
-    };
-    numbered("slot-") || numbered("doomed-")
+    let number = name.strip_prefix("slot-");
+    number.is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()))
 }
 
 /// The name of a slot's file.
 pub(crate) fn slot_name(number: u32) -> String {
     format!("slot-{number:06}")
-}
-
-/// The name of a file that is about to be removed.
-pub(crate) fn doomed_name(number: u64) -> String {
-    format!("doomed-{number:06}")
 }
 
 #[cfg(test)]
@@ -222,7 +189,7 @@ mod tests {
     fn a_killed_tests_home_is_swept() {
         let parent = tempfile::tempdir().unwrap();
         let mut home = Home::create(parent.path()).unwrap();
-        home.open(&doomed_name(3), true, false).unwrap();
+        home.open(&slot_name(3), true, false).unwrap();
         // Closed without removing anything, as the kernel closes what a killed process had open.
         drop(home.held.take());
         assert_eq!(sweep(parent.path()).unwrap(), Vec::<String>::new());

@@ -43,7 +43,6 @@ use storage::raw::RawError;
 
 pub use report::{Outcome, Report};
 pub use run::{Tick, verify};
-pub use shared::Remover;
 pub use stage::Progress;
 
 // Why nothing could be verified.

@@ -29,8 +29,6 @@ pub struct Operations {
     pub truncations: u64,
     /// Files removed, and made again.
     pub removals: u64,
-    /// Those of them that `trimbench rm` removed.
-    pub paced_removals: u64,
     /// Discards of parts of a raw device.
     pub discards: u64,
     /// Bytes discarded there.

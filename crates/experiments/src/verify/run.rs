@@ -14,7 +14,7 @@ use crate::verify::joined::joined;
 use crate::verify::pattern::Pattern;
 use crate::verify::place::{Place, Surveyed, survey};
 use crate::verify::report::{Report, SCHEMA};
-use crate::verify::shared::{Counts, Remover, Shared};
+use crate::verify::shared::{Counts, Shared};
 use crate::verify::slot::{Content, Slot};
 use crate::verify::stage::{self, Progress, Work};
 use crate::verify::{Plan, VerifyError};
@@ -29,20 +29,15 @@ const DESCRIBED: usize = 1000;
 /// Called at least ten times a second while a test runs.
 pub type Tick<'a> = &'a mut dyn FnMut(&Progress);
 
-/// Writes self-describing data, discards beside them, and reads them back. `remover` removes some
-/// of the files. Stops soon after `stop` is true. Removes what it made.
+/// Writes self-describing data, discards beside them, and reads them back. Stops soon after `stop`
+/// is true. Removes what it made.
 ///
 /// # Errors
 /// When the place can't be used, or the test's own files can't be made. Errors of the drive are
 /// part of the report.
-pub fn verify(
-    plan: &Plan,
-    stop: &AtomicBool,
-    remover: Option<Remover<'_>>,
-    tick: Tick<'_>,
-) -> Result<Report, VerifyError> {
+pub fn verify(plan: &Plan, stop: &AtomicBool, tick: Tick<'_>) -> Result<Report, VerifyError> {
     let surveyed = survey(plan)?;
-    let shared = Shared::new(plan, &surveyed, stop, remover);
+    let shared = Shared::new(plan, &surveyed, stop);
     session(&shared, tick)?;
     let seconds = shared.now_s();
     let counts = shared.end();

@@ -1,7 +1,6 @@
 //! The state that all workers of a test share.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -19,9 +18,6 @@ const EXPLAINED: usize = 20_000;
 /// So many failures in a row mean that the device is gone.
 const IN_A_ROW: u64 = 50;
 
-/// Removes a file of the test in another way than `unlink`; `trimbench rm`.
-pub type Remover<'a> = &'a (dyn Fn(&Path) -> io::Result<()> + Sync);
-
 /// The state that all workers share.
 pub(crate) struct Shared<'a> {
     pub(crate) volume: u64,
@@ -31,13 +27,11 @@ pub(crate) struct Shared<'a> {
     pub(crate) began: Instant,
     /// When writing and discarding ends, once it has begun.
     pub(crate) churn_ends: OnceLock<Instant>,
-    pub(crate) remover: Option<Remover<'a>>,
     /// A signal stops the test.
     pub(crate) stop: &'a AtomicBool,
     /// The workers are to pause.
     pub(crate) pause: AtomicBool,
     pub(crate) discards: Discards,
-    pub(crate) doomed: AtomicU64,
     counts: Mutex<Counts>,
     moved: AtomicU64,
 }
@@ -82,12 +76,7 @@ impl Counts {
 }
 
 impl<'a> Shared<'a> {
-    pub(crate) fn new(
-        plan: &'a Plan,
-        surveyed: &'a Surveyed,
-        stop: &'a AtomicBool,
-        remover: Option<Remover<'a>>,
-    ) -> Shared<'a> {
+    pub(crate) fn new(plan: &'a Plan, surveyed: &'a Surveyed, stop: &'a AtomicBool) -> Shared<'a> {
         Shared {
             volume: plan.volume,
             place: &surveyed.place,
@@ -95,11 +84,9 @@ impl<'a> Shared<'a> {
             surveyed,
             began: Instant::now(),
             churn_ends: OnceLock::new(),
-            remover,
             stop,
             pause: AtomicBool::new(false),
             discards: Discards::default(),
-            doomed: AtomicU64::new(0),
             counts: Mutex::default(),
             moved: AtomicU64::new(0),
         }

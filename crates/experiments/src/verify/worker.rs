@@ -10,7 +10,7 @@ use rustix::fs::FallocateFlags;
 use crate::verify::block::{self, BLOCK};
 use crate::verify::check::{Checker, MOST};
 use crate::verify::discards::{Freed, How};
-use crate::verify::home::{doomed_name, slot_name};
+use crate::verify::home::slot_name;
 use crate::verify::place::Place;
 use crate::verify::shared::Shared;
 use crate::verify::slot::{Content, Slot};
@@ -304,32 +304,17 @@ impl<'a, 'b> Worker<'a, 'b> {
 
     /// Removes a file and makes it again.
     fn remove(&mut self, slot: usize) {
-        let paced = self.shared.remover.filter(|_| self.rng.bool());
-        let how = if paced.is_some() {
-            How::Rm
-        } else {
-            How::Unlink
-        };
         let length = self.slots[slot].length;
         self.check_before(slot, 0..length);
-        let freed = self.freed(slot, 0..length, how);
+        let freed = self.freed(slot, 0..length, How::Unlink);
         let Place::Directory { home, direct, .. } = self.shared.place else {
             return;
         };
         let of = &mut self.slots[slot];
         let name = slot_name(of.number);
-        let number = self
-            .shared
-            .doomed
-            .fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let doomed = doomed_name(number);
-        let removed = match paced {
-            Some(remove) => home
-                .rename(&name, &doomed)
-                .and_then(|()| remove(&home.path().join(&doomed))),
-            None => home.unlink(&name),
-        };
-        let made = removed.and_then(|()| home.open(&name, true, *direct));
+        let made = home
+            .unlink(&name)
+            .and_then(|()| home.open(&name, true, *direct));
         match made {
             Ok(file) => {
                 of.file = file;
@@ -337,10 +322,7 @@ impl<'a, 'b> Worker<'a, 'b> {
                 of.set(0..end, Content::Zeros);
                 of.length = 0;
                 self.log(freed);
-                self.shared.succeeded(|operations| {
-                    operations.removals += 1;
-                    operations.paced_removals += u64::from(paced.is_some());
-                });
+                self.shared.succeeded(|operations| operations.removals += 1);
                 // Soon it takes space that was just freed.
                 let length = self.rng.usize(..=end);
                 self.refill(slot, 0..length);
@@ -451,7 +433,7 @@ mod tests {
             (Content::Unknown, 18..50),
         ] {
             let stop = AtomicBool::new(false);
-            let shared = Shared::new(&plan, &surveyed, &stop, None);
+            let shared = Shared::new(&plan, &surveyed, &stop);
             let mut slots = [surveyed.place.slot(1, 64).unwrap()];
             let mut worker = Worker::new(&shared, &mut slots, 1);
             worker.write(0, 0..16);

@@ -3,11 +3,11 @@
 use record::units::{count, latency_us};
 use record::{ActorInfo, LoopKind};
 
-use super::json::{DirectionOutput, JobOutput};
+use super::json::{DirectionOutput, JobOutput, Output};
 use super::latencies::HistogramWindow;
 use super::logs::{Direction, LogKind};
 use super::options::Options;
-use super::series::{About, FioSeries};
+use super::series::FioSeries;
 use super::thread::Thread;
 
 /// The warning about logs that have no clock of their own.
@@ -208,44 +208,18 @@ impl<'a> Job<'a> {
 /// The jobs, and for each thread's name the index of its job.
 pub(super) fn assign<'a>(
     names: &[(String, Option<u32>)],
-    about: &About<'a>,
+    output: Option<&'a Output>,
 ) -> (Vec<Job<'a>>, Vec<usize>) {
-    if let Some(file) = about.jobs {
-        let named = |name: &str| file.jobs().iter().filter(|job| job.name == name).count();
-        let mut jobs: Vec<Job<'_>> = Vec::new();
-        for job in file.jobs() {
-            let mut new = Job {
-                options: job.options.clone(),
-                ..Job::default()
-            };
-            if let Some(output) = about.output {
-                new.printed_unix_s = output.at_unix_s;
-                // Sections of one name can't be told apart in the output.
-                let alone = named(&job.name) == 1;
-                let printed = output.jobs.iter().filter(|o| alone && o.name == job.name);
-                new.printed = printed.collect();
-            }
-            jobs.push(new);
-        }
-        for (number, direction, info) in file.parts() {
-            jobs[number].actors.push((direction, info));
-        }
-        let owners = names.iter().map(|(prefix, _)| {
-            let number = prefix.strip_prefix("job").and_then(|n| n.parse().ok());
-            number.unwrap_or(0_usize).wrapping_sub(1)
-        });
-        return (jobs, owners.collect());
-    }
-    of_output(names, about).unwrap_or_else(|| of_prefixes(names, about))
+    of_output(names, output).unwrap_or_else(|| of_prefixes(names, output))
 }
 
 /// The jobs of fio's output: one for each name and group, whose threads are
 /// numbered on in its order.
 fn of_output<'a>(
     names: &[(String, Option<u32>)],
-    about: &About<'a>,
+    output: Option<&'a Output>,
 ) -> Option<(Vec<Job<'a>>, Vec<usize>)> {
-    let output = about.output.filter(|o| !o.jobs.is_empty())?;
+    let output = output.filter(|o| !o.jobs.is_empty())?;
     let mut numbers: Vec<u32> = names.iter().filter_map(|(_, thread)| *thread).collect();
     numbers.sort_unstable();
     numbers.dedup();
@@ -310,7 +284,7 @@ fn of_output<'a>(
 /// Without anything to go by, logs of one prefix are a job.
 fn of_prefixes<'a>(
     names: &[(String, Option<u32>)],
-    about: &About<'a>,
+    output: Option<&'a Output>,
 ) -> (Vec<Job<'a>>, Vec<usize>) {
     let mut prefixes: Vec<&str> = names.iter().map(|(prefix, _)| prefix.as_str()).collect();
     prefixes.dedup();
@@ -324,7 +298,7 @@ fn of_prefixes<'a>(
         });
         Job {
             unknown: true,
-            printed_unix_s: about.output.and_then(|o| o.at_unix_s),
+            printed_unix_s: output.and_then(|o| o.at_unix_s),
             actors: actors.collect(),
             ..Job::default()
         }

@@ -1,8 +1,5 @@
 //! Latencies of one actor, as exact as fio's logs are.
 
-use hdrhistogram::Histogram;
-use record::{LONGEST_NS, latency_histogram};
-
 use super::bins::Layout;
 use super::grid::Grid;
 use crate::parts::quantile;
@@ -102,23 +99,6 @@ impl Latencies {
         }
         Figures::of(weights, Some(longest).filter(|&ns| ns > 0))
     }
-
-    /// All latencies of a stretch of time, those of windows whose middle lies in it.
-    pub(super) fn histogram(&self, begin_s: f64, end_s: f64) -> Option<Histogram<u64>> {
-        let mut all = latency_histogram();
-        for &(_, ns) in between(&self.single, begin_s, end_s) {
-            all.saturating_record(ns.clamp(1, LONGEST_NS));
-        }
-        let half_s = self.window_s / 2.0;
-        let windows = self.windows.iter();
-        for window in windows.filter(|w| (begin_s..end_s).contains(&(w.end_s - half_s))) {
-            for &(column, count) in &window.counts {
-                let ns = window.layout.middle_ns(usize::from(column));
-                all.saturating_record_n(ns.clamp(1, LONGEST_NS), u64::from(count));
-            }
-        }
-        (!all.is_empty()).then_some(all)
-    }
 }
 
 impl Figures {
@@ -206,13 +186,5 @@ mod tests {
     #[test]
     fn windows_that_are_too_long_tell_nothing() {
         assert_eq!(histograms().figures(0.05, 0.06), Figures::default());
-    }
-
-    #[test]
-    fn of_a_phase() {
-        let all = histograms().histogram(0.0, 2.0).unwrap();
-        assert_eq!(all.len(), 111);
-        assert_eq!(all.max(), 127);
-        assert!(histograms().histogram(2.0, 3.0).is_none());
     }
 }

@@ -3,11 +3,9 @@
 use std::collections::BTreeMap;
 use std::io::BufRead;
 
-use hdrhistogram::Histogram;
 use record::{ActorInfo, ActorInterval};
 
 use super::grid::{Grid, whole};
-use super::jobfile::JobFile;
 use super::jobs::{Job, assign};
 use super::json::Output;
 use super::latencies::Latencies;
@@ -24,16 +22,6 @@ pub struct Input<R> {
     pub name: String,
     /// The log's text.
     pub text: R,
-}
-
-/// Facts about the jobs beside their logs. Without anything, each prefix of log names is a job, and
-/// its depth is 1.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct About<'a> {
-    /// The job file, if fio ran [`JobFile::with_logs`] of it: its actors come back in order.
-    pub jobs: Option<&'a JobFile>,
-    /// The output that fio printed, if there is one.
-    pub output: Option<&'a Output>,
 }
 
 /// One actor: what a job did in one direction.
@@ -136,14 +124,6 @@ impl FioSeries {
             .collect()
     }
 
-    /// Latencies of a stretch of the record (a phase), in seconds since its
-    /// zero; `None` where fio kept no histograms or nothing completed.
-    pub fn histogram(&self, grid: &Grid<'_>, begin_s: f64, end_s: f64) -> Option<Histogram<u64>> {
-        let offset_s = self.offset_s(grid);
-        let (begin_s, end_s) = (begin_s - offset_s, end_s - offset_s);
-        self.latencies.histogram(begin_s, end_s)
-    }
-
     /// The offset from the logs' clock to the record's, in seconds.
     fn offset_s(&self, grid: &Grid<'_>) -> f64 {
         let zero_s = self.started_unix_s;
@@ -152,7 +132,7 @@ impl FioSeries {
 }
 
 /// The series in fio's logs: one for each job and direction, in order of the
-/// jobs. With a job file these are exactly its [`JobFile::actors`].
+/// jobs. Without the output that fio printed, each prefix of log names is a job, and its depth is 1.
 ///
 /// Lines that are none of a log are left out, and a warning names the first.
 ///
@@ -160,7 +140,7 @@ impl FioSeries {
 /// If a text can't be read, or isn't a log of fio.
 pub fn series<R: BufRead>(
     inputs: impl IntoIterator<Item = Input<R>>,
-    about: &About<'_>,
+    output: Option<&Output>,
 ) -> Result<Vec<FioSeries>, Unfit> {
     let mut threads: BTreeMap<(String, Option<u32>), Thread> = BTreeMap::new();
     let mut first = None;
@@ -176,32 +156,27 @@ pub fn series<R: BufRead>(
         let thread = threads.entry((name.prefix, name.thread));
         read_into(thread.or_default(), name.kind, input)?;
     }
-    // A job file is run by us, with fio 3.
-    let known = about.output.filter(|output| !output.version.is_empty());
+    let known = output.filter(|output| !output.version.is_empty());
     let microseconds = known.map(Output::logs_microseconds);
-    let microseconds = microseconds.or(about.jobs.map(|_| false));
     for thread in threads.values_mut() {
         thread.set_unit(microseconds);
     }
     let threads_are_empty = threads.values().all(|thread| thread.since_1970().is_none());
     let names: Vec<(String, Option<u32>)> = threads.keys().cloned().collect();
-    let (jobs, owners) = assign(&names, about);
+    let (jobs, owners) = assign(&names, output);
     let mut owned: Vec<Vec<Thread>> = jobs.iter().map(|_| Vec::new()).collect();
     for (thread, owner) in threads.into_values().zip(owners) {
         if let Some(threads) = owned.get_mut(owner) {
             threads.push(thread);
         }
     }
-    let fixed = about.jobs.is_some();
     let both = jobs.iter().zip(&owned);
-    let all = both
-        .clone()
-        .flat_map(|(job, threads)| of_job(job, threads, fixed));
+    let all = both.clone().flat_map(|(job, threads)| of_job(job, threads));
     let mut all: Vec<FioSeries> = all.collect();
     let without = both.filter(|(_, threads)| threads.is_empty());
     let without: Vec<String> = without.filter_map(|(job, _)| job.without_logs()).collect();
     let ran = all.iter().any(|one| one.ran_s.is_some());
-    if let Some((name, kind)) = first.filter(|_| !ran && !fixed && !threads_are_empty) {
+    if let Some((name, kind)) = first.filter(|_| !ran && !threads_are_empty) {
         let (what, or) = match kind {
             LogKind::Bandwidth => (
                 "bandwidth",
@@ -251,9 +226,8 @@ fn read_into<R: BufRead>(thread: &mut Thread, kind: LogKind, input: Input<R>) ->
     Ok(())
 }
 
-/// The series of one job: of all its directions if they are fixed beforehand,
-/// else of those that its logs have.
-fn of_job(job: &Job<'_>, threads: &[Thread], fixed: bool) -> Vec<FioSeries> {
+/// The series of one job, of those directions that its logs have.
+fn of_job(job: &Job<'_>, threads: &[Thread]) -> Vec<FioSeries> {
     let mut all = Vec::new();
     for (direction, info) in &job.actors {
         let mut one = FioSeries::new(info.clone(), *direction);
@@ -262,7 +236,7 @@ fn of_job(job: &Job<'_>, threads: &[Thread], fixed: bool) -> Vec<FioSeries> {
         for thread in threads {
             ran |= thread.add_to(&mut one, job);
         }
-        if ran || fixed {
+        if ran {
             one.latencies.sort();
             one.warnings = job.warnings(*direction, threads, &one);
             all.push(one);

@@ -8,54 +8,33 @@ use record::{DeletionLine, RunRecord};
 /// Longest command in a sentence, in characters.
 const LONGEST: usize = 60;
 
-/// The name of an event whose begin and end a person marks, instead of a command.
-const MANUAL: &str = "manual";
-
 /// The event that a record's run watched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Event {
-    /// The command as it was given; `None` where a person marked the begin and the end.
-    command: Option<String>,
+    /// The command as it was given.
+    pub(super) command: String,
 }
 
 impl Event {
     /// The event of a record, by the plan in its head; `None` where the run
     /// deleted its own files.
     pub(super) fn of(record: &RunRecord) -> Option<Event> {
-        let trigger = record
-            .head
-            .scenario
-            .pointer("/deletion/method/event/trigger")?;
-        let command = trigger.pointer("/command/text").and_then(Value::as_str);
+        let event = record.head.scenario.pointer("/deletion/method/event")?;
+        // Records of the first builds have it below `trigger`.
+        let text = event.get("text").or(event.pointer("/trigger/command/text"));
         Some(Event {
-            command: command.map(str::to_owned),
+            command: text.and_then(Value::as_str)?.to_owned(),
         })
-    }
-
-    /// Returns it as `--event` names it: the command, or `manual`.
-    pub(super) fn as_given(&self) -> String {
-        self.command.clone().unwrap_or_else(|| MANUAL.to_owned())
     }
 
     /// Its name within a sentence, short and without control characters.
     pub(super) fn name(&self) -> String {
-        let Some(command) = &self.command else {
-            return "the event".to_owned();
-        };
         let printable = |c: char| if c.is_control() { ' ' } else { c };
-        let mut short: String = command.chars().take(LONGEST).map(printable).collect();
-        if command.chars().count() > LONGEST {
+        let mut short: String = self.command.chars().take(LONGEST).map(printable).collect();
+        if self.command.chars().count() > LONGEST {
             short.push('…');
         }
         format!("`{short}`")
-    }
-
-    /// Its name where a sentence begins.
-    pub(super) fn subject(&self) -> String {
-        match self.command {
-            Some(_) => self.name(),
-            None => "The event".to_owned(),
-        }
     }
 }
 
@@ -88,7 +67,9 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     fn nothing(event: bool, bytes: u64, space: Option<u64>, discards: bool) -> bool {
-        let event = event.then_some(Event { command: None });
+        let event = event.then(|| Event {
+            command: "purge".to_owned(),
+        });
         let line = DeletionLine {
             bytes,
             space_freed_bytes: space,
@@ -118,7 +99,7 @@ mod tests {
     #[test]
     fn a_long_command_is_cut_in_sentences() {
         let named = |command: &str| {
-            let command = Some(command.to_owned());
+            let command = command.to_owned();
             Event { command }.name()
         };
         assert_eq!(named("rm -r\told"), "`rm -r old`");

@@ -143,7 +143,7 @@ pub(super) fn judge(
             bytes: d.bytes,
             files: d.files,
             seconds: d.seconds,
-            event: event.as_ref().map(Trigger::as_given),
+            event: event.as_ref().map(|event| event.command.clone()),
             space_freed_bytes: d.space_freed_bytes,
             exit_code: d.exit_code,
             signal: d.signal,

@@ -81,7 +81,7 @@ fn by_others(part: &PartJudged, reasons: &[Reason]) -> String {
 /// Returns what it is unknown of: `deleting 8.0 GiB`, or an event.
 fn the_deletion(part: &PartJudged) -> String {
     match (&part.event, &part.deletion) {
-        (Some(event), _) => event.name().to_owned(),
+        (Some(event), _) => event.name(),
         (None, Some(deletion)) if deletion.bytes > 0 => {
             format!("deleting {}", bytes(deletion.bytes))
         }
@@ -235,7 +235,7 @@ fn none(part: &PartJudged, look_at: &[usize]) -> String {
 fn no_discards(part: &PartJudged, reasons: &[Reason]) -> String {
     let what = match (&part.event, &part.deletion) {
         (Some(event), Some(deletion)) => {
-            let (event, freed) = (event.subject(), bytes(deletion.bytes));
+            let (event, freed) = (event.name(), bytes(deletion.bytes));
             format!("{event} freed {freed} and sent the devices")
         }
         (None, Some(deletion)) if deletion.bytes > 0 => {
@@ -379,7 +379,7 @@ fn doing(part: &PartJudged) -> String {
     let freed = deletion.map_or(0, |deletion| deletion.bytes);
     match (&part.event, deletion) {
         (Some(event), _) if freed >= LEAST_FREED => {
-            let event = event.subject();
+            let event = event.name();
             format!("{event} freed {}; the discards it caused", bytes(freed))
         }
         (Some(event), _) => format!("The discards of {} ({discarded})", event.name()),

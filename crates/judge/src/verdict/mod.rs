@@ -8,6 +8,7 @@ pub mod provenance;
 mod waits;
 
 #[cfg(test)]
+#[path = "tests/schema.rs"]
 pub(crate) mod schema;
 
 use serde::{Deserialize, Serialize};
@@ -412,8 +413,8 @@ pub struct Deletion {
     pub files: u64,
     /// From the first call to the last one's return, in seconds.
     pub seconds: f64,
-    /// The event that was watched in place of a deletion of the run's own: its command, or
-    /// `manual`. Then `bytes` is the growth of the free space by its end.
+    /// The command of the event that was watched in place of a deletion of the run's own. Then
+    /// `bytes` is the growth of the free space by its end.
     #[serde(default)]
     pub event: Option<String>,
     /// Growth of the file system's free space, in bytes; known for outside programs and events. The

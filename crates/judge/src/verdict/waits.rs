@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub struct Waited {
     /// The waits during the deletion, in a sentence; `None` where nobody was there then.
     pub sentence: Option<String>,
-    /// The actors: those of the foreground, and `deleter`, `commit` and `fio`.
+    /// The actors: those of the foreground, and `deleter` and `commit`.
     pub actors: Vec<Waiter>,
     /// Facts that could not be found out, each with the reason, in words.
     pub missing: Vec<String>,

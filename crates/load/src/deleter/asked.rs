@@ -47,7 +47,7 @@ section! {
         "write-rate" write_rate_bytes_per_s: u64 = v::byte_rate, default "100M/s";
         /// How long a continuous deletion goes on.
         "for" run_for: Duration = v::positive_duration, default "30s";
-        /// The event's command, or `manual`.
+        /// The event's command.
         "event" event: String = v::text, shown "none";
         /// The event is over when no discards have come for this long after its end.
         "event-quiet" event_quiet: Duration = v::positive_duration, default "2s";

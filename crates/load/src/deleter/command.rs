@@ -51,7 +51,7 @@ pub(super) fn program(option: &str, command: &str, example: &str) -> Result<Vec<
 }
 
 /// How often what it frees is looked at.
-pub(super) const LOOK: Duration = Duration::from_millis(5);
+const LOOK: Duration = Duration::from_millis(5);
 
 /// From SIGTERM to SIGKILL.
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -6,10 +6,9 @@ use std::time::Duration;
 use record::units::names;
 use serde::Serialize;
 
-use super::command::{self, LOOK};
+use super::command;
 use super::progress::Progress;
 use super::space::FreeSpace;
-use super::spawn_beside;
 use super::spec::{Files, How, Way, seconds};
 use crate::clock::Clock;
 use crate::error::LoadError;
@@ -19,17 +18,11 @@ pub(super) static HOW: How = How {
     about: "delete nothing of the test's: watch what the command of --event does",
     keys: &["no-sync", "event", "event-quiet"],
     of: |asked, _| {
-        let quiet = asked.event_quiet();
-        let trigger = match asked.event.as_deref().unwrap_or_default() {
-            "manual" => Trigger::Manual,
-            command => Trigger::Command {
-                text: command.to_owned(),
-                argv: command::program("--event", command, "rm -r /data/old")?,
-            },
-        };
+        let text = asked.event.clone().unwrap_or_default();
         Ok(Event {
-            trigger,
-            quiet,
+            argv: command::program("--event", &text, "rm -r /data/old")?,
+            text,
+            quiet: asked.event_quiet(),
             writes_at_most_bytes: None,
         }
         .into())
@@ -49,10 +42,8 @@ pub(super) static TRIM: How = How {
             .map_err(|error| format!("can't tell where this program is: {error}"))?;
         let program = program.to_string_lossy().into_owned();
         Ok(Event {
-            trigger: Trigger::Command {
-                text: "trimbench fstrim".to_owned(),
-                argv: vec![program, "fstrim".to_owned()],
-            },
+            text: "trimbench fstrim".to_owned(),
+            argv: vec![program, "fstrim".to_owned()],
             quiet: asked.event_quiet(),
             writes_at_most_bytes: Some(asked.writes_at_most_bytes()),
         }
@@ -68,8 +59,10 @@ pub(super) static TRIM: How = How {
 /// file system's free space, whatever causes it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Event {
-    /// The trigger that begins and ends it.
-    pub trigger: Trigger,
+    /// Its command as it was given.
+    pub text: String,
+    /// Program and arguments, run without a shell in a process group of its own.
+    pub argv: Vec<String>,
     /// It is over when no significant discard has come for so long.
     #[serde(serialize_with = "seconds", rename = "quiet_s")]
     pub quiet: Duration,
@@ -79,30 +72,12 @@ pub struct Event {
     pub writes_at_most_bytes: Option<u64>,
 }
 
-/// The trigger that begins and ends an event.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Trigger {
-    /// A command, run without a shell in a process group of its own: the run starts it, and it ends
-    /// by itself.
-    Command {
-        /// As it was given.
-        text: String,
-        /// Program and arguments.
-        argv: Vec<String>,
-    },
-    /// A person marks both: the event goes on until the deletion is stopped.
-    Manual,
-}
-
 impl Event {
     /// Of a trim: gives its command the mount point.
     pub fn at_mount(&mut self, mount: &str) {
-        if let (Some(_), Trigger::Command { text, argv }) =
-            (self.writes_at_most_bytes, &mut self.trigger)
-        {
-            text.push_str(&format!(" {}", names::quoted(mount)));
-            argv.push(mount.to_owned());
+        if self.writes_at_most_bytes.is_some() {
+            self.text.push_str(&format!(" {}", names::quoted(mount)));
+            self.argv.push(mount.to_owned());
         }
     }
 }
@@ -112,19 +87,7 @@ impl Way for Event {
         let space = FreeSpace::of(&files.dir)?;
         let look = move |progress: &Progress| progress.set_freed(space.freed_bytes());
         let progress = Progress::new(clock, 2, 0, 0);
-        if let Trigger::Command { argv, .. } = self.trigger {
-            let argv = argv.into_iter().map(Into::into).collect();
-            return command::start_watched(vec![argv], progress, look);
-        }
-        spawn_beside(&progress, move |progress, call| {
-            call.make(0, || {
-                while !progress.stopping() {
-                    look(progress);
-                    std::thread::sleep(LOOK);
-                }
-                look(progress);
-            });
-        })?;
-        Ok(progress)
+        let argv = self.argv.into_iter().map(Into::into).collect();
+        command::start_watched(vec![argv], progress, look)
     }
 }

@@ -31,7 +31,6 @@ mod victim;
 mod workshop;
 
 pub use asked::AskedDeletion;
-pub use event::Trigger;
 use progress::{Call, Progress};
 pub use punch::End;
 pub use space::FreeSpace;

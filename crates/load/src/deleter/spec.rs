@@ -13,7 +13,6 @@ use record::units::kinds::one_of;
 use serde::{Serialize, Serializer};
 
 use super::asked::AskedDeletion;
-use super::event::Trigger;
 use super::progress::Progress;
 use super::refuse;
 use super::victim::Victim;
@@ -214,10 +213,10 @@ impl Method {
         self.run_for().is_some()
     }
 
-    /// The event's trigger, where it is one.
-    pub fn event(&self) -> Option<&Trigger> {
+    /// The event, where it is one.
+    pub fn event(&self) -> Option<&Event> {
         match self {
-            Method::Event(event) => Some(&event.trigger),
+            Method::Event(event) => Some(event),
             _ => None,
         }
     }

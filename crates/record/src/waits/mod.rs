@@ -18,9 +18,6 @@ pub const DELETER: &str = "deleter";
 /// The name of the thread that forces a commit after a deletion.
 pub const COMMIT: &str = "commit";
 
-/// The name of fio's processes.
-pub const FIO: &str = "fio";
-
 /// The waits of all actors of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Waits {
@@ -42,7 +39,7 @@ pub struct Waits {
 /// The waits of one actor.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ActorWaits {
-    /// Its name: one of the head's, [`DELETER`], [`COMMIT`] or [`FIO`].
+    /// Its name: one of the head's, [`DELETER`] or [`COMMIT`].
     pub actor: String,
     /// Its time in each phase in which it was there, in order of time.
     pub phases: Vec<PhaseWaits>,
@@ -111,20 +108,6 @@ pub struct WaitShares {
     /// Blocked on anything else: storage or a lock.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub otherwise: Vec<f32>,
-}
-
-/// Time that was blocked in one stack.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Stack {
-    /// The process, the call where it is one that waits for storage, and the functions from the
-    /// outermost to the innermost.
-    pub frames: Vec<String>,
-    /// How long, in seconds.
-    pub seconds: f64,
-    /// How much of that is discards' fault, in seconds.
-    pub discards_s: f64,
-    /// How much of that was in discards of its own, in seconds.
-    pub own_s: f64,
 }
 
 impl WaitShares {

@@ -20,11 +20,11 @@ pub(crate) struct Curves {
     pub(crate) curves: Vec<Curve>,
 }
 
-/// The latencies of one phase, or of one run.
+/// The latencies of one phase.
 #[derive(Debug, Clone)]
 pub(crate) struct Curve {
-    /// `before`, `while deleting` or `after`; of runs over each other the run's.
-    pub(crate) name: String,
+    /// `before`, `while deleting` or `after`.
+    pub(crate) name: &'static str,
     /// Its place among colours and dashes, whether or not those before it are there.
     pub(crate) style: usize,
     /// Microseconds, one per `x`; not a number beyond the last operation.
@@ -46,7 +46,7 @@ pub(crate) fn curves(record: &RunRecord) -> Vec<Curves> {
                 continue;
             };
             curves.push(Curve {
-                name: name.to_owned(),
+                name,
                 style,
                 us: points(histogram),
             });
@@ -64,11 +64,7 @@ pub(crate) fn curves(record: &RunRecord) -> Vec<Curves> {
 }
 
 /// An actor's response times in a phase of the main part, if it has some.
-pub(crate) fn response(
-    record: &RunRecord,
-    actor: usize,
-    phase: PhaseName,
-) -> Option<&Histogram<u64>> {
+fn response(record: &RunRecord, actor: usize, phase: PhaseName) -> Option<&Histogram<u64>> {
     let found = record.histograms.iter().find(|line| {
         (line.actor, line.latency, line.phase, line.part)
             == (actor, Latency::Response, phase, Part::Main)
@@ -79,14 +75,14 @@ pub(crate) fn response(
 }
 
 /// The shares at which all curves have a point, as [`Curves::x`] has them.
-pub(crate) fn shares() -> Vec<f64> {
+fn shares() -> Vec<f64> {
     (0..=PER_DECADE * DECADES)
         .map(|i| f64::from(i) / f64::from(PER_DECADE))
         .collect()
 }
 
 /// A curve's points, one for each of [`shares`].
-pub(crate) fn points(histogram: &Histogram<u64>) -> Vec<f64> {
+fn points(histogram: &Histogram<u64>) -> Vec<f64> {
     let operations = histogram.len() as f64;
     let us = |nines: f64| {
         let slower = 10_f64.powf(-nines);

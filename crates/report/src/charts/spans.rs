@@ -14,25 +14,12 @@ pub(crate) struct Spans {
     pub(crate) phases: Vec<PhaseSpan>,
     pub(crate) marks: Vec<MarkSpan>,
     pub(crate) events: Vec<Moment>,
-    /// Runs over each other: when each line's actor stalled.
-    pub(crate) lanes: Vec<Lane>,
     /// The stretch that is shown first: from the baseline to the end.
     pub(crate) view: [f64; 2],
     /// All that was recorded.
     pub(crate) all: [f64; 2],
     /// The length of an interval.
     pub(crate) step_s: f64,
-}
-
-/// A stretch in which an actor stalled: drawn above the charts, in its line's colour.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Lane {
-    /// Which of a chart's lines.
-    pub(crate) line: usize,
-    /// Which of the comparison's actors, as in [`Chart::actors`](super::Chart::actors).
-    pub(crate) actor: usize,
-    pub(crate) from: f64,
-    pub(crate) to: f64,
 }
 
 #[derive(Debug, Clone)]
@@ -68,8 +55,7 @@ impl Spans {
     /// From the first stall to the end of the last, with as much around them.
     pub(crate) fn stalls(&self) -> Option<[f64; 2]> {
         let marks = self.united(Kind::Stall, &[]).into_iter();
-        let all = marks.chain(self.lanes.iter().map(|lane| (lane.from, lane.to)));
-        let [from, to] = all
+        let [from, to] = marks
             .map(|(from, to)| [from, to])
             .reduce(|a, b| [a[0].min(b[0]), a[1].max(b[1])])?;
         let around = (to - from).max(20.0 * self.step_s);
@@ -121,7 +107,6 @@ pub(crate) fn spans(record: &RunRecord, verdict: &Verdict) -> Spans {
         },
         all: [begin, end],
         step_s: record.head.interval_ms / 1e3,
-        lanes: Vec::new(),
         marks: marks(record, verdict),
         events: events(record),
         phases,

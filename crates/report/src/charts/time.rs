@@ -157,7 +157,7 @@ pub(crate) fn over_time(record: &RunRecord) -> Vec<Chart> {
 
 /// Returns where an axis has to end, so that a few values don't squash all others. An open
 /// loop, for example, catches up with its backlog in the one interval after a stall.
-pub(crate) fn far_below_the_most(values: &[f64]) -> Option<f64> {
+fn far_below_the_most(values: &[f64]) -> Option<f64> {
     let mut sorted: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
     sorted.sort_by(f64::total_cmp);
     let most = *sorted.last()?;

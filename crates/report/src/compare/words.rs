@@ -215,10 +215,6 @@ pub(crate) const LEGEND: &str = "In brackets: the 95 % confidence interval, in p
     first, or in times the first; of shares, in percentage points. Same: no difference was seen, and 10 % would have been. Once: it happens once in a run, so only \
     repeats tell.";
 
-/// Explains the colours, where there are some.
-pub(crate) const COLOURS: &str = "Green: better for those who use the system. Red: at least 10 % worse. \
-    Amber: a little worse. Blue: neither.";
-
 /// Warnings of all runs, each once, with the runs that have it. Those that differ in figures alone
 /// are one.
 pub(crate) fn warnings(comparison: &Comparison) -> Vec<String> {

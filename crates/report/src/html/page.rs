@@ -4,10 +4,9 @@ use judge::Verdict;
 use record::RunRecord;
 
 use super::{escape, set_up, shell, tables};
-use record::units::{MIB, bytes, count, latency_us};
+use record::units::count;
 
 use crate::charts::{self, Chart, Spans};
-use crate::svg::{self, Medium};
 use crate::words;
 
 pub(super) fn page(record: &RunRecord, verdict: &Verdict) -> serde_json::Result<String> {
@@ -27,7 +26,6 @@ pub(super) fn page(record: &RunRecord, verdict: &Verdict) -> serde_json::Result<
     let spans = charts::spans(record, verdict);
     timeline(&mut html, record, &spans);
     html += &curves(record);
-    html += &cost(record, verdict);
     html += &set_up::section(record, verdict)?;
     Ok(shell::end(html))
 }
@@ -41,7 +39,7 @@ fn timeline(html: &mut String, record: &RunRecord, spans: &Spans) {
               oldest operation still in flight.</p>\n";
     *html += &events(spans);
     *html += shell::HINT;
-    *html += &shell::tools("From baseline", spans);
+    *html += &shell::tools(spans);
     let most = charts.iter().map(|chart: &Chart| chart.x.len()).max();
     if let Some(most) = most.filter(|&most| most < record.intervals.len()) {
         let (most, all) = (count(most as u64), count(record.intervals.len() as u64));
@@ -76,35 +74,6 @@ fn curves(record: &RunRecord) -> String {
     if all.is_empty() {
         return String::new();
     }
-    let figures = shell::curves(&all, "The table above has the figures.");
+    let figures = shell::curves(&all);
     shell::section("curves", "Percentile curves", &figures)
-}
-
-fn cost(record: &RunRecord, verdict: &Verdict) -> String {
-    let cost = charts::cost(record, verdict);
-    if cost.is_empty() {
-        return String::new();
-    }
-    let note = "S is the time for which one discard occupies the drive, and L its size. a is the \
-        fixed time of every discard, b the time for each MiB of it: S = a + b·L. A point is an \
-        interval: the mean size of its discards and their mean wait. The wait includes queueing, so \
-        points lie above the line.";
-    let mut about = match cost.line.map(|line| line.map(latency_us)) {
-        Some([a, b]) => format!("Here S = {a} + {b} per MiB."),
-        None => {
-            "This record gives no a and b: they take discards of different sizes, each seen to \
-            slow down the foreground."
-                .to_owned()
-        }
-    };
-    if let Some([mib, us]) = cost.service {
-        let (us, size) = (latency_us(us), bytes((mib * MIB as f64) as u64));
-        about += &format!(" The large dot marks S as the verdict has it: {us} at {size}.");
-    }
-    if let Some(beyond) = cost.beyond_in_words() {
-        about += &format!(" {beyond}: the axes are cut so that the others can be seen.");
-    }
-    let notes = [note, &about].map(|text| shell::paragraph("note", text));
-    let figure = svg::cost(&cost, &svg::drives(record), Medium::Page).figure("cost", &about);
-    shell::section("cost", "Cost of a discard", &(notes.concat() + &figure))
 }

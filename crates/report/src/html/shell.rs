@@ -23,8 +23,8 @@ const POLICY: &str = concat!(
     "img-src data:; base-uri 'none'; form-action 'none'"
 );
 
-/// Buttons above the charts over time; `view` names the stretch that is shown first.
-pub(crate) fn tools(view: &str, spans: &Spans) -> String {
+/// Buttons above the charts over time.
+pub(crate) fn tools(spans: &Spans) -> String {
     let mut html = String::from(
         "<div class=\"tools\" role=\"toolbar\" aria-label=\"Zoom of all charts over time\" hidden>\n",
     );
@@ -40,7 +40,7 @@ pub(crate) fn tools(view: &str, spans: &Spans) -> String {
     }
     let stretches = [
         ("Stall", "stall", spans.stalls()),
-        (view, "view", Some(spans.view)),
+        ("From baseline", "view", Some(spans.view)),
         ("All", "all", Some(spans.all)),
     ];
     for (name, id, stretch) in stretches {
@@ -69,11 +69,6 @@ pub(crate) fn begin(title: &str) -> String {
 /// The end of `<main>` and of the page, with the script.
 pub(crate) fn end(html: String) -> String {
     html + &format!("{FOOTER}<script>\n{SCRIPT}</script>\n</body>\n</html>\n")
-}
-
-/// Returns the end of a page without charts, so without a script.
-pub(crate) fn end_without_script(html: String) -> String {
-    html + FOOTER + "</body>\n</html>\n"
 }
 
 /// Returns the begin of a page of charts: a link to its timeline, what was found, and a heading.
@@ -116,14 +111,6 @@ pub(crate) fn json(title: &str, of: &impl Serialize) -> serde_json::Result<Strin
     Ok(details(title, &serde_json::to_string_pretty(of)?))
 }
 
-/// Returns what can be wider than a phone.
-pub(crate) fn overflow(class: &str, title: &str, body: &str) -> String {
-    let title = escape::text(title);
-    format!(
-        "<div class=\"overflow{class}\" tabindex=\"0\" role=\"group\" aria-label=\"{title}\">\n{body}</div>\n"
-    )
-}
-
 /// A cell of a table as HTML, and its class.
 pub(crate) type Cell = (String, &'static str);
 
@@ -162,8 +149,11 @@ pub(crate) fn table(of: &str, head: &[&str], rows: impl IntoIterator<Item = Vec<
 /// A table that can be wider than a phone, with the hint that it scrolls: the script shows it where
 /// it does.
 pub(crate) fn wide(class: &str, title: &str, table: &str) -> String {
-    "<p class=\"more\" hidden>Scroll the table sideways to see all of it. →</p>\n".to_owned()
-        + &overflow(&format!(" {class}"), title, table)
+    let title = escape::text(title);
+    format!(
+        "<p class=\"more\" hidden>Scroll the table sideways to see all of it. →</p>\n\
+         <div class=\"overflow {class}\" tabindex=\"0\" role=\"group\" aria-label=\"{title}\">\n{table}</div>\n"
+    )
 }
 
 /// Charts over time, with what their axes leave out.
@@ -178,7 +168,8 @@ pub(crate) fn charts(html: &mut String, charts: &[Chart], spans: &Spans) {
 }
 
 /// Percentile curves beside each other.
-pub(crate) fn curves(all: &[Curves], about: &str) -> String {
+pub(crate) fn curves(all: &[Curves]) -> String {
+    let about = "The table above has the figures.";
     let figure = |one: &Curves| {
         svg::curves(one, Medium::Page).figure(&format!("curves-{}", one.actor), about)
     };

@@ -3,8 +3,7 @@
 //! Lines lie in an inner picture. A page stretches it to its width, and the page's script zooms it by
 //! its `viewBox`. Text lies over it, at shares of the width, and keeps its size.
 
-use super::axis::{Axis, COLOURS, Stroke};
-use super::shapes::document;
+use super::axis::{Axis, Stroke};
 use super::ticks;
 use crate::charts::Unit;
 use crate::html::escape::{self, text};
@@ -29,9 +28,6 @@ const STRETCHED: f64 = 10_000.0;
 /// Width of a line's sample in the legend, in px.
 const SAMPLE: f64 = 28.0;
 
-/// Height of one of the lanes above a plot, in px.
-const LANE: f64 = 4.0;
-
 /// Where a chart is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Medium {
@@ -55,7 +51,6 @@ pub(crate) struct Frame {
     px: f64,
     lines: String,
     over: String,
-    lanes: String,
     /// A sample, and its name.
     legend: Vec<(String, String)>,
 }
@@ -81,7 +76,6 @@ impl Frame {
             px,
             lines: String::new(),
             over: String::new(),
-            lanes: String::new(),
             legend: Vec::new(),
         }
     }
@@ -190,20 +184,6 @@ impl Frame {
         }
     }
 
-    /// A stretch in the lane of the n-th line above the plot.
-    pub(super) fn lane(&mut self, n: usize, from: f64, to: f64) {
-        let (from, to) = (written(from), written(to));
-        let ([left, _], [right, _]) = (self.at(from, 0.0), self.at(to, 0.0));
-        self.lanes += &format!(
-            "<rect data-at=\"{from} {to}\" data-line=\"{n}\" x=\"{left}\" y=\"{}\" width=\"{}\" height=\"{}\" \
-             fill=\"{}\"/>",
-            n as f64 * LANE,
-            (right - left).max((self.wide / PLOT) as i64),
-            LANE - 1.0,
-            COLOURS[n % COLOURS.len()]
-        );
-    }
-
     /// A line; it is interrupted where a value isn't finite.
     pub(super) fn line(
         &mut self,
@@ -233,36 +213,20 @@ impl Frame {
         self.path(name, &path.replace(" -", "-"), stroke);
     }
 
-    /// A dot at each of these points.
-    pub(super) fn dots(
-        &mut self,
-        name: &str,
-        points: impl Iterator<Item = (f64, f64)>,
-        stroke: &Stroke,
-    ) {
-        let dots = points.map(|(x, y)| self.at(x, y));
-        let path: String = dots.map(|[x, y]| format!("M{x} {y}l0 0")).collect();
-        self.path(name, &path, stroke);
-    }
-
     fn path(&mut self, name: &str, path: &str, stroke: &Stroke) {
         if !path.is_empty() {
             self.among(&format!(
-                "<path data-name=\"{}\" fill=\"none\" stroke-linejoin=\"round\" {} d=\"{path}\"{}/>",
+                "<path data-name=\"{}\" fill=\"none\" stroke-linejoin=\"round\" {} d=\"{path}\"/>",
                 text(name),
-                stroke.attributes(self.per_px()),
-                if path.ends_with("l0 0") { " stroke-linecap=\"round\"" } else { "" }
+                stroke.attributes(self.per_px())
             ));
         }
     }
 
     /// An entry of the legend, beside those before.
     pub(super) fn legend(&mut self, name: &str, stroke: &Stroke) {
-        let path = match stroke.width > 4.0 {
-            true => "stroke-linecap=\"round\" d=\"M14 5h.01\"",
-            false => "d=\"M0 5h28\"",
-        };
-        let sample = format!("<path fill=\"none\" {} {path}/>", stroke.attributes(1.0));
+        let sample = stroke.attributes(1.0);
+        let sample = format!("<path fill=\"none\" {sample} d=\"M0 5h28\"/>");
         self.legend.push((sample, name.to_owned()));
     }
 
@@ -301,35 +265,13 @@ impl Frame {
         self.over(&(group + "</g>"));
     }
 
-    /// Writes the caption of a file's x axis, where the title doesn't explain it.
-    pub(super) fn caption(&mut self, x: &str) {
-        self.over(&format!(
-            "<text x=\"100%\" y=\"{}\" text-anchor=\"end\" fill=\"#666\" font-size=\"11\">{}</text>",
-            self.px + BOTTOM - 3.0,
-            text(x)
-        ));
-    }
-
     /// The plot: the lines, stretched, and what lies over them.
     fn inner(&self) -> String {
-        let stretched = |y: f64, px: f64, tall: f64, what: &str| {
-            format!(
-                "<svg class=\"stretch\" y=\"{y}\" width=\"100%\" height=\"{px}\" viewBox=\"0 0 {} {tall}\" \
-                 preserveAspectRatio=\"none\">\n{what}</svg>\n",
-                self.wide
-            )
-        };
-        let mut inner = stretched(0.0, self.px, self.tall, &self.lines);
-        if !self.lanes.is_empty() {
-            let high = self.lanes_px();
-            inner += &stretched(-16.0 - high, high, high, &self.lanes);
-        }
-        inner + &self.over
-    }
-
-    /// Height of the lanes, in px.
-    fn lanes_px(&self) -> f64 {
-        LANE * self.legend.len().max(1) as f64
+        format!(
+            "<svg class=\"stretch\" width=\"100%\" height=\"{}\" viewBox=\"0 0 {} {}\" \
+             preserveAspectRatio=\"none\">\n{}</svg>\n{}",
+            self.px, self.wide, self.tall, self.lines, self.over
+        )
     }
 
     /// The chart as a file of its own.
@@ -349,7 +291,14 @@ impl Frame {
             self.px,
             self.inner()
         );
-        document([WIDTH, HEIGHT], &self.title, LEFT, &self.title, &body)
+        let title = text(&self.title);
+        format!(
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
+             <svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"{WIDTH}\" \
+             height=\"{HEIGHT}\" role=\"img\" font-family=\"sans-serif\" font-size=\"12\">\n\
+             <title>{title}</title>\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n\
+             <text x=\"{LEFT}\" y=\"18\" font-size=\"14\" font-weight=\"bold\">{title}</text>\n{body}</svg>\n"
+        )
     }
 
     /// The chart as a figure of a page; a screen reader reads its label.
@@ -361,17 +310,13 @@ impl Frame {
         let legend: String = self.legend.iter().map(entry).collect();
         let (title, about) = (escape::prose(&self.title), escape::prose(about));
         let [x, y] = self.units;
-        let padding = match self.lanes.is_empty() {
-            true => String::new(),
-            false => format!(" style=\"padding-top:{}px\"", 20.0 + self.lanes_px()),
-        };
         let log = if self.y.log { " data-log=\"\"" } else { "" };
         let (px, wide, tall, inner) = (self.px, self.wide, self.tall, self.inner());
         let [[left, right], [low, high]] = [self.x, self.y].map(|axis| [axis.low, axis.high]);
         format!(
             "<figure id=\"{id}\">\n<figcaption>{title}<ul class=\"legend\">{legend}</ul></figcaption>\n\
              <div class=\"plot\" tabindex=\"0\" role=\"group\" aria-roledescription=\"chart\" \
-             aria-label=\"{title}. {about}\"{padding}>\n\
+             aria-label=\"{title}. {about}\">\n\
              <svg aria-hidden=\"true\" width=\"100%\" height=\"{px}\" data-x=\"{left} {right} {wide} {x}\" \
              data-y=\"{low} {high} {tall} {y}\"{log}>\n{inner}<line class=\"cursor\" y2=\"100%\" visibility=\"hidden\"/></svg></div>\n\
              <p class=\"readout\" aria-live=\"polite\"></p>\n</figure>\n"

@@ -3,7 +3,7 @@
 use super::axis::{Axis, COLOURS, Stroke};
 use super::frame::{Frame, Medium};
 use super::ticks;
-use crate::charts::{Chart, Cost, Curves, Kind, Spans, Unit};
+use crate::charts::{Chart, Curves, Kind, Spans, Unit};
 
 /// Letters of events closer than this share of the width stand together.
 const BESIDE: f64 = 0.025;
@@ -52,11 +52,6 @@ pub(crate) fn over_time(chart: &Chart, spans: &Spans, medium: Medium) -> Frame {
             frame.legend(&line.name, &stroke);
         }
     }
-    for lane in &spans.lanes {
-        if chart.actors.is_empty() || chart.actors.contains(&lane.actor) {
-            frame.lane(lane.line, lane.from, lane.to);
-        }
-    }
     events(&mut frame, spans);
     frame
 }
@@ -77,51 +72,8 @@ pub(crate) fn curves(curves: &Curves, medium: Medium) -> Frame {
     for curve in &curves.curves {
         let stroke = Stroke::nth(curve.style, 2.0);
         let points = curves.x.iter().copied().zip(curve.us.iter().copied());
-        frame.line(&curve.name, points, &stroke);
-        frame.legend(&curve.name, &stroke);
-    }
-    frame
-}
-
-/// Draws the cost of discards by size.
-pub(crate) fn cost(cost: &Cost, drives: &str, medium: Medium) -> Frame {
-    let sizes = cost.mib.iter().copied();
-    let all = Axis::from_zero(sizes.chain(cost.service.map(|at| at[0])));
-    let x = cost.top[0].map_or(all, |high| Axis::between(0.0, high));
-    let line = cost.line.map(|[a, b]| [a, a + b * x.high]);
-    let waits = cost.us.iter().copied().chain(cost.service.map(|at| at[1]));
-    let all = Axis::from_zero(waits.chain(line.map(|ends| ends[1])));
-    let y = cost.top[1].map_or(all, |high| {
-        Axis::between(0.0, line.map_or(high, |ends| high.max(ends[1])))
-    });
-    let title = format!("Wait of discards by their size: {drives}");
-    let mut frame = Frame::new(medium, &title, x, y, 220.0);
-    if let Some(beyond) = cost.beyond_in_words().filter(|_| medium == Medium::File) {
-        frame.caption(&beyond);
-    }
-    frame.y_axis(Unit::Us);
-    let marks: Vec<(f64, String)> = ticks::linear(x.low, x.high, 6, false)
-        .into_iter()
-        .map(|mib| (mib, format!("{mib} MiB")))
-        .collect();
-    frame.x_axis("mib", &marks);
-    let dots = |n: usize, width: f64| Stroke {
-        dash: &[],
-        ..Stroke::nth(n, width)
-    };
-    let points = cost.mib.iter().copied().zip(cost.us.iter().copied());
-    frame.dots("mean wait in an interval", points, &dots(0, 5.0));
-    frame.legend("mean wait in an interval", &dots(0, 5.0));
-    if let (Some(ends), Some([a, b])) = (line, cost.line) {
-        let ends = [(x.low, ends[0]), (x.high, ends[1])];
-        frame.line("S = a + b·L", ends.into_iter(), &Stroke::nth(1, 2.0));
-        let (a, b) = (record::units::latency_us(a), record::units::latency_us(b));
-        frame.legend(&format!("S = {a} + {b} per MiB"), &Stroke::nth(1, 2.0));
-    }
-    if let Some([mib, us]) = cost.service {
-        let name = "S of the verdict";
-        frame.dots(name, [(mib, us)].into_iter(), &dots(2, 11.0));
-        frame.legend(name, &dots(2, 11.0));
+        frame.line(curve.name, points, &stroke);
+        frame.legend(curve.name, &stroke);
     }
     frame
 }

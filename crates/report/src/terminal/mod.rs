@@ -5,7 +5,6 @@ mod glyphs;
 mod live;
 mod page;
 mod set_up;
-mod table;
 mod timeline;
 mod verdict;
 

@@ -15,8 +15,7 @@ from cdp import Browser, Fault
 CHARTS = """[...document.querySelectorAll('figure .plot')].map(plot => {
   const svg = plot.querySelector('svg');
   return { id: plot.parentNode.id, x: svg.dataset.x.split(' '), y: svg.dataset.y.split(' '), log: 'log' in svg.dataset,
-    lines: [...svg.querySelectorAll('path[data-name]')].map(path => [path.dataset.name, path.getAttribute('d')]),
-    lanes: [...svg.querySelectorAll('[data-line]')].map(lane => [+lane.dataset.line, ...lane.dataset.at.split(' ').map(Number)]) };
+    lines: [...svg.querySelectorAll('path[data-name]')].map(path => [path.dataset.name, path.getAttribute('d')]) };
 })"""
 STEPS = {
     "us": [(1e6, "s"), (1e3, "ms"), (1, "µs"), (1e-3, "ns")],
@@ -86,7 +85,7 @@ def values(browser, chart, share):
     check(abs(abs(at - asked) - nearest) <= pixel, chart["id"], "has its cursor at", at, "for", asked)
     for name, line in all_points:
         x, value = min(line, key=lambda point: abs(point[0] - at))
-        said = re.search("[:,] " + re.escape(name) + r" (.*?)(?= \(stalled\)|, |$)", seen["text"])
+        said = re.search("[:,] " + re.escape(name) + r" (.*?)(?=, |$)", seen["text"])
         if abs(x - at) > pixel / 100:
             check(not said or said[1] == "–", chart["id"], "says", seen["text"], "where there is no", name)
         else:
@@ -152,15 +151,6 @@ def same_view(browser, charts, low, high):
               [seen["low"], seen["high"]], "instead of", [low, high])
 
 
-def stalls(browser, chart):
-    """Each line's stalls: above the chart, and in words at the cursor."""
-    seen = look(browser, chart)
-    for line, low, high in chart["lanes"]:
-        name, share = chart["lines"][line][0], ((low + high) / 2 - seen["low"]) / (seen["high"] - seen["low"])
-        said = values(browser, chart, share)["text"]
-        check(re.search(re.escape(name) + r" \S+ \(stalled\)", said), "of a stall at", low, "is said", said)
-
-
 def point_at(browser, charts, shots):
     """Cursors, zoom and keyboard."""
     first = charts[0]
@@ -200,7 +190,7 @@ def drawn(browser, charts):
         boxes = browser.run(f"[...document.querySelectorAll('#{chart['id']} path[data-name]')]"
                             ".map(path => path.getBoundingClientRect().width)")
         check(len(boxes) == len(chart["lines"]), chart["id"], "has", len(boxes), "lines")
-        check(all(width > 20 for width in boxes) or chart["x"][3] == "mib", chart["id"], "is drawn", boxes, "wide")
+        check(all(width > 20 for width in boxes), chart["id"], "is drawn", boxes, "wide")
 
 
 def explore(browser, page, shots):
@@ -218,7 +208,6 @@ def explore(browser, page, shots):
     drawn(browser, lined)
     if over_time:
         point_at(browser, over_time, shots)
-        stalls(browser, over_time[0])
     for chart in lined:
         if chart["x"][3] != "s":
             values(browser, chart, 0.35)

@@ -237,18 +237,17 @@ fn fail_on_is_for_those_who_qualify() {
 }
 
 #[test]
-fn the_page_is_whole_and_written_to_its_file() {
+fn the_comparison_is_written_to_its_file() {
     let folder = repeats();
     let [old, new] = groups(folder.path());
-    let page = folder.path().join("page.html");
-    let to = page.to_str().unwrap();
-    let done = compare(&[
-        "--group", &old, &new, "--format", "html", "--output", to, "--set", "low=40%",
-    ]);
+    let file = folder.path().join("comparison.json");
+    let to = file.to_str().unwrap();
+    let options = ["--format", "json", "--output", to, "--set", "low=40%"];
+    let done = compare(&[&["--group", &old, &new], &options[..]].concat());
     assert_eq!(done.succeeds().stdout, "");
-    let html = fs::read_to_string(&page).unwrap();
-    assert!(html.starts_with("<!DOCTYPE html>") && html.ends_with("</html>\n"));
-    assert!(html.contains("Rate of reader") && !html.contains("src=\""));
+    let written: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    assert_eq!(written["schema"], "trimbench.compare/1");
+    assert_eq!(written["groups"].as_array().unwrap().len(), 2);
 }
 
 #[test]

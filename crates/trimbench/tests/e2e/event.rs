@@ -6,7 +6,7 @@ use rustix::process::Signal;
 
 use crate::common::gate::{LOOP_EXT4, beside, lacks};
 use crate::common::loop_fs::{Fs, LoopFs, On, SMALL};
-use crate::common::run::{run, start_with, trimbench};
+use crate::common::run::{run, trimbench};
 use crate::quick::{Files, Measured, command_on, measure, number};
 
 const MIB: u64 = 1 << 20;
@@ -124,36 +124,6 @@ fn event_that_frees_nothing_is_inconclusive() {
     measured.done.fails_with(1, &["`true`", "freed nothing"]);
     assert_eq!(measured.verdict["verdict"], "inconclusive");
     assert_eq!(measured.reasons()[0], "nothing-deleted");
-}
-
-#[test]
-fn event_manual_begins_and_ends_with_a_signal_or_enter() {
-    let _turn = beside();
-    let Some(fs) = with_old_file("discard") else {
-        return;
-    };
-    let files = Files::new();
-    let arguments = ["--event", "manual", "--baseline", "300ms"];
-    let mut command = trimbench();
-    command.arg("run").arg(fs.path()).args(arguments);
-    command.args([
-        "--set=foreground.size=16M",
-        "--settle=0s",
-        "--recovery=200ms",
-    ]);
-    command.arg("--json").arg(files.verdict());
-    command.arg("--output").arg(files.record());
-    let (input, mut keyboard) = std::io::pipe().unwrap();
-    let mut running = start_with(command, input);
-    running.until_said("the baseline is measured", 1);
-    running.signal(Signal::USR1);
-    running.until_said("the event has begun", 1);
-    std::fs::remove_file(fs.path().join("old")).unwrap();
-    std::io::Write::write_all(&mut keyboard, b"\n").unwrap();
-    let measured = files.read(running.wait()).succeeds();
-    assert_eq!(measured.verdict["deletion"]["event"], "manual");
-    let freed = measured.deletion()["bytes"].as_u64().unwrap();
-    assert!((47 * MIB..49 * MIB).contains(&freed), "{freed}");
 }
 
 #[test]

@@ -32,7 +32,6 @@ fn no_command_lets_the_escape_codes_of_a_missing_path_through() {
     for arguments in [
         &["run", HOSTILE][..],
         &["run", "--dry-run", "--scenario", HOSTILE],
-        &["run", "--dry-run", "--set", &format!("fio={HOSTILE}")],
         &["run", "--dry-run", "--delete", HOSTILE],
         &["run", "--device", HOSTILE, "--destroy-data"],
         &["run", "--size", HOSTILE],

@@ -17,7 +17,6 @@ mod deletion;
 mod deployed;
 mod disk_trouble;
 mod event;
-mod fio;
 mod fit;
 mod foreground;
 mod formats;

@@ -2,7 +2,7 @@
 //! recordings, suites' logs. And the messages that a simulated drive reads.
 
 use diagnose::why::recorder::recording::Recording;
-use diagnose::why::{Subject, explain, folded, stacks, text};
+use diagnose::why::{Subject, explain, folded, text};
 use formats::{fio, iostat};
 use judge::compare::{Group, Run};
 use judge::{JudgeOptions, judge};
@@ -177,24 +177,12 @@ fn iostat(input: &[u8]) {
 
 fn fio(input: &[u8]) {
     let text = String::from_utf8_lossy(input);
-    let jobs = fio::JobFile::parse(&text).ok();
-    if let Some(jobs) = &jobs {
-        let _ = jobs.with_logs(&fio::Logging {
-            dir: "/tmp/logs".to_owned(),
-            window_ms: 100,
-            histogram_ms: 100,
-        });
-    }
     let output = fio::Output::parse(&text).ok();
     if let Some(output) = &output
         && let Ok(record) = fio::totals(output)
     {
         let _ = judge(&record, &JudgeOptions::default());
     }
-    let about = fio::About {
-        jobs: jobs.as_ref(),
-        output: output.as_ref(),
-    };
     for name in [
         "m_iops.1.log",
         "m_clat.1.log",
@@ -205,7 +193,7 @@ fn fio(input: &[u8]) {
             name: name.to_owned(),
             text: input,
         };
-        if let Ok(series) = fio::series([input], &about)
+        if let Ok(series) = fio::series([input], output.as_ref())
             && let Ok(record) = fio::record(&series, &formats::Options::default())
         {
             let _ = judge(&record, &JudgeOptions::default());
@@ -231,7 +219,7 @@ fn recording(input: &[u8]) {
         );
         harmless(&page);
         let _ = serde_json::to_string(&why);
-        let _ = folded(&stacks(&seen, &subject));
+        let _ = folded(&seen, &subject);
     }
 }
 
@@ -243,8 +231,6 @@ fn suite_log(input: &[u8]) {
     let results = experiments::suite::Results::of(&log);
     let sheet = experiments::suite::sheet(&results);
     harmless(&report::sheet::text(&sheet, 80));
-    harmless(&report::sheet::markdown(&sheet));
-    let _ = report::sheet::html(&sheet, "{}");
     let _ = results.json();
     let _ = experiments::suite::advise(&results);
 }

@@ -259,7 +259,7 @@ fn a_report_conforms_to_its_schema() {
         .map(|f| f.to_string())
         .collect();
     assert!(faults.is_empty(), "{faults:#?}");
-    let folded = crate::why::folded(&crate::why::stacks(&seen, &Subject::Process(7)));
+    let folded = crate::why::folded(&seen, &Subject::Process(7));
     assert_eq!(folded, "vim;fsync;jbd2_log_wait_commit 10000000\n");
 }
 
@@ -437,7 +437,7 @@ fn a_lock_that_another_program_holds_is_not_discards_fault() {
     // On a whole machine some program always waits for another.
     let why = explain(&seen, &Subject::All, None);
     assert!(why.victims.is_empty(), "{}", why.sentence);
-    assert!(crate::why::stacks(&seen, &Subject::All).is_empty());
+    assert!(crate::why::folded(&seen, &Subject::All).is_empty());
 }
 
 #[test]

@@ -8,7 +8,7 @@ use super::faults::{BASE, run};
 use crate::verdict::condition::CheckResult;
 use crate::verdict::{Finding, Foreground, Reason, Verdict};
 use record::units::{GIB, MIB};
-use record::{ActorInterval, Invocation, Line, LoopKind, SeriesLine};
+use record::{Invocation, LoopKind};
 
 /// An actor that hangs at these times, and goes on after them.
 fn actor(name: &str, op: &'static str, per_s: f64, hangs: &[Range<f64>]) -> Actor {
@@ -311,33 +311,15 @@ fn a_sparse_actor_does_not_hide_the_others() {
     assert_eq!(verdict.reasons, [Reason::TooFewOperations]);
 }
 
-/// An outside program's log comes after the intervals, and has no ages: what it
-/// tells of a stall is judged by its rate all the same.
+/// An outside program's log has no ages: what it tells of a stall is judged by its rate all the same.
 #[test]
-fn a_series_told_afterwards_is_judged() {
+fn a_series_without_latencies_is_judged() {
     let mut it = run(0.1, 6.0..9.0, vec![level(6.0..9.0, 0.01 * BASE)]);
     it.completed = false;
-    let told = it.record();
-    let columns = &told.intervals.actors[0];
-    let rows: Vec<Option<ActorInterval>> = columns
-        .ops
-        .iter()
-        .map(|&ops| {
-            Some(ActorInterval {
-                ops: u64::from(ops),
-                ..ActorInterval::default()
-            })
-        })
-        .collect();
-    let mut record = told.clone();
+    let mut record = it.record();
     let actor = &mut record.intervals.actors[0];
-    actor.running.fill(false);
-    actor.ops.fill(0);
     for columns in [&mut actor.max_us, &mut actor.oldest_us, &mut actor.p99_us] {
         columns.fill(f32::NAN);
-    }
-    for line in SeriesLine::split(0, &rows) {
-        record.push(&Line::Series(line)).unwrap();
     }
     let options = crate::JudgeOptions::default();
     let verdict = crate::judge(&record, &options);

@@ -111,7 +111,6 @@ proptest! {
         deletion in proptest::option::of((0.0_f64..20.0, 0.0_f64..5.0, 0_u64..1 << 40)),
         control in proptest::option::of((0.0_f64..20.0, 0.0_f64..20.0)),
         began in proptest::option::of(0.0_f64..20.0),
-        series in (0_usize..3, 0_usize..70, proptest::collection::vec(actor(), 0..60)),
         (open, leaf, completed, continuous) in any::<(bool, bool, bool, bool)>(),
         low in 0.0_f64..=1.0,
     ) {
@@ -127,10 +126,6 @@ proptest! {
         for (name, part, at_s) in phases {
             record.push(&Line::Phase(Phase { name, part, at_s })).unwrap();
         }
-        let (actor, first, intervals) = series;
-        let line = Line::Series(SeriesLine { actor, first, intervals });
-        let fits = record.push(&line).is_ok();
-        prop_assert!(!fits || record.intervals.actors.iter().all(|a| a.ops.len() == record.intervals.len()));
         if let Some(at_s) = began {
             let kind = EventKind::ContinuousDeletionBegan;
             record.push(&Line::Event(Event { at_s, kind, detail: None })).unwrap();

@@ -16,8 +16,6 @@ Examples:
                                           noise from a difference
   trimbench compare --group old=a1.jsonl a2.jsonl new=b1.jsonl b2.jsonl
                                           the same, file by file
-  trimbench compare ext4.zst xfs.zst btrfs.zst --format html --output fs.html
-                                          a page with the runs over each other
   trimbench compare --group a='6.12-*' b='6.13-*' --fail-on 'lost > +10%'
                                           qualify a kernel: exit 3 when deleting
                                           costs 10 % more
@@ -95,6 +93,4 @@ pub enum CompareFormat {
     Markdown,
     /// All of it (schema trimbench.compare/1)
     Json,
-    /// A page with charts of the runs over each other, whole in one file
-    Html,
 }

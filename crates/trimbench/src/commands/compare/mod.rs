@@ -15,7 +15,7 @@ use crate::console::Stream;
 use crate::exit::{Error, Exit, usage};
 use crate::input::{self, Input};
 use crate::output::Sink;
-use crate::verdicts;
+use crate::record_output;
 use groups::Named;
 
 /// Carries out the command.
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &CompareArgs) -> Result<Exit, Error> {
         })
         .collect();
     let comparison = compare(&groups);
-    write(&mut sink, args, &comparison, &groups)?;
+    write(&mut sink, args, &comparison)?;
     let people = match sink.is_standard() && args.format != CompareFormat::Terminal {
         true => Stream::Err,
         false => Stream::Out,
@@ -62,7 +62,7 @@ pub(crate) fn run(args: &CompareArgs) -> Result<Exit, Error> {
 fn in_drives_time(inputs: &mut [(&str, Vec<Input>)]) -> Result<(), Error> {
     let all = || inputs.iter().flat_map(|(_, runs)| runs);
     if let (false, Some(first)) = (all().any(Input::is_slowed), all().next()) {
-        verdicts::has_drives_time(&first.record.head.devices)?;
+        record_output::has_drives_time(&first.record.head.devices)?;
     }
     for (_, runs) in inputs {
         let runs_now = std::mem::take(runs).into_iter();
@@ -90,9 +90,6 @@ fn of(input: &Input, low: Option<f64>) -> Run<'_> {
 fn sink(args: &CompareArgs, named: &[Named]) -> Result<Sink, Error> {
     let path = args.output.as_ref().filter(|path| path.as_os_str() != "-");
     let Some(path) = path else {
-        if args.format == CompareFormat::Html {
-            crate::record_output::refuse_on_terminal(crate::record_output::Format::Html)?;
-        }
         return Ok(Sink::standard());
     };
     let sink = Sink::file(path)?;
@@ -105,12 +102,7 @@ fn sink(args: &CompareArgs, named: &[Named]) -> Result<Sink, Error> {
     }
 }
 
-fn write(
-    sink: &mut Sink,
-    args: &CompareArgs,
-    comparison: &Comparison,
-    groups: &[Group<'_>],
-) -> Result<(), Error> {
+fn write(sink: &mut Sink, args: &CompareArgs, comparison: &Comparison) -> Result<(), Error> {
     let mut style = Stream::Out.style();
     style.colour &= sink.is_standard();
     sink.write(|to| {
@@ -118,7 +110,6 @@ fn write(
             CompareFormat::Terminal => shown::terminal(comparison, &style),
             CompareFormat::Markdown => shown::markdown(comparison),
             CompareFormat::Json => shown::json(comparison)?,
-            CompareFormat::Html => shown::html(comparison, groups)?,
         };
         to.write_all(text.as_bytes())
     })

@@ -1,7 +1,6 @@
 //! `trimbench import`.
 
 pub(crate) mod args;
-mod parsers;
 mod texts;
 
 use std::io::{BufReader, Read};
@@ -21,7 +20,6 @@ use crate::exit::{Error, Exit, usage};
 use crate::output::{Output, Sink};
 use crate::record_output::Format;
 use crate::record_output::{self, Shown};
-use crate::verdicts;
 use texts::{Text, Texts, foreign, unfit};
 
 /// Longest text that is read as a whole: fio's JSON, notes.
@@ -54,15 +52,15 @@ pub(crate) fn run(args: &ImportArgs) -> Result<Exit, Error> {
     }
     let material = Material::read(texts.found)?;
     let record = material.record(args, &details)?;
-    verdicts::refuse_unknown_actors(&args.fail_on, &record.head)?;
-    let mut verdict = verdicts::verdict(&record);
+    record_output::refuse_unknown_actors(&args.fail_on, &record.head)?;
+    let mut verdict = record_output::verdict(&record);
     let checked = args.fail_on.iter().map(|one| one.check(&verdict));
     verdict.conditions = checked.collect();
     show(args, &record, &verdict)?;
     if let Some(output) = output {
         output.whole_record(&record)?;
     }
-    verdicts::ending(&verdict)
+    record_output::ending(&verdict)
 }
 
 fn open(path: &Path) -> Result<Output, Error> {
@@ -144,13 +142,9 @@ impl Material {
                 }),
             }
         }
-        let about = fio::About {
-            jobs: None,
-            output: all.output.as_ref(),
-        };
         all.series = match logs.is_empty() {
             true => progress,
-            false => fio::series(logs, &about).map_err(|e| usage(e.to_string()))?,
+            false => fio::series(logs, all.output.as_ref()).map_err(|e| usage(e.to_string()))?,
         };
         Ok(all)
     }

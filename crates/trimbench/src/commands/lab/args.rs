@@ -3,13 +3,12 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::str::FromStr;
-use std::time::Duration;
 
 use ::lab::Fs;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use record::section;
-use record::units::values::{positive_duration, size, truth};
+use record::units::values::{size, truth};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -19,7 +18,7 @@ Examples:
                                           system, mounted
   trimbench run /mnt/evo                  does deleting stall it?
   trimbench lab exec evo -- fio job.fio   anything else, as its foreground
-  trimbench lab stats evo --watch         what the drive does
+  trimbench lab stats evo                 what the drive has done
   trimbench lab set evo queue=exclusive phi=0
                                           as if its TRIM let reads through, from
                                           now on
@@ -147,17 +146,7 @@ pub enum LabCommand {
 pub struct StatsArgs {
     /// Which drive
     pub name: String,
-    /// Print them each second or each TIME, with the commands per second since the last time
-    #[arg(
-        long,
-        value_name = "TIME",
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = "1s",
-        value_parser = positive_duration
-    )]
-    pub watch: Option<Duration>,
-    /// All of it as JSON, with histograms of the latencies; with --watch, a line each time
+    /// All of it as JSON, with histograms of the latencies
     #[arg(long)]
     pub json: bool,
     /// Count from 0 afterwards

@@ -1,9 +1,6 @@
-//! `trimbench lab stats`: what a drive has done, once or again and again.
+//! `trimbench lab stats`: what a drive has done.
 
-use std::thread;
-use std::time::{Duration, Instant};
-
-use ::lab::{Info, Kind, KindStats, Lab, LabError, Stats};
+use ::lab::{Info, Kind, KindStats, Lab, Stats};
 use record::units::{bytes, count, latency_us, names, percent};
 use serde_json::json;
 
@@ -17,67 +14,30 @@ use crate::exit::Error;
 const LATE_US: f64 = 100.0;
 /// Fewer commands show nothing about the machine.
 const ENOUGH: u64 = 1000;
-/// Clears a terminal and goes to its first line.
-const CLEAR: &str = "\x1b[2J\x1b[H";
 
 /// Carries out the command.
 pub(super) fn stats(lab: &Lab, args: &StatsArgs) -> Result<(), Error> {
     let name = &args.name;
-    let mut last: Option<(Instant, Stats)> = None;
-    loop {
-        let info = lab.info(name)?;
-        let stats = match lab.stats(name) {
-            // Taken down while we watched.
-            Err(LabError::NoSuch { .. }) if last.is_some() => return Ok(()),
-            stats => stats?,
-        };
-        let now = Instant::now();
-        let before = last.as_ref();
-        let since = before.map(|(then, before)| (now.duration_since(*then), before));
-        print(&info, &stats, since, args);
-        if args.reset {
-            lab.reset_stats(name)?;
-        }
-        let Some(every) = args.watch else {
-            return Ok(());
-        };
-        last = Some((now, stats));
-        thread::sleep(every);
+    let (info, stats) = (lab.info(name)?, lab.stats(name)?);
+    Stream::Out.print(&match args.json {
+        true => show::pretty(&json!({ "drive": show::drive(&info), "stats": stats })),
+        false => page(&info, &stats),
+    });
+    if args.reset {
+        lab.reset_stats(name)?;
     }
+    Ok(())
 }
 
-fn print(info: &Info, stats: &Stats, since: Option<(Duration, &Stats)>, args: &StatsArgs) {
-    if args.json {
-        let all = json!({ "drive": show::drive(info), "stats": stats });
-        return Stream::Out.print(&match args.watch {
-            // A line each.
-            Some(_) => format!("{all}\n"),
-            None => show::pretty(&all),
-        });
-    }
-    let mut text = page(info, stats, since);
-    if args.watch.is_some() {
-        text = match Stream::Out.is_terminal() {
-            true => format!("{CLEAR}{text}"),
-            false => text + "\n",
-        };
-    }
-    Stream::Out.print(&text);
-}
-
-fn page(info: &Info, stats: &Stats, since: Option<(Duration, &Stats)>) -> String {
+fn page(info: &Info, stats: &Stats) -> String {
     let mut text = show::line(info) + "\n\n";
     let names = "commands|failed|bytes|mean|p50|p99|p99.9|max";
     text += &cells("", names.split('|').map(str::to_owned));
-    text += match since {
-        Some(_) => "       now\n",
-        None => "\n",
-    };
+    text += "\n";
     for kind in &stats.kinds {
         // Hardly anybody asks for zeros whose space is kept.
         if kind.kind != Kind::Zero || kind.commands > 0 {
             text += &row(kind);
-            text += &now(kind, since);
             text += "\n";
         }
     }
@@ -109,18 +69,6 @@ fn cells(name: &str, cells: impl Iterator<Item = String>) -> String {
         .map(|(cell, width)| format!("{cell:>width$}"))
         .collect();
     format!("{name:<9}{cells}")
-}
-
-/// Commands per second since the last look.
-fn now(kind: &KindStats, since: Option<(Duration, &Stats)>) -> String {
-    let Some((span, before)) = since else {
-        return String::new();
-    };
-    let earlier = before.kinds.iter().find(|k| k.kind == kind.kind);
-    // Fewer than before: somebody reset them.
-    let new = earlier.and_then(|k| kind.commands.checked_sub(k.commands));
-    let rate = new.map(|new| record::units::rate(new as f64 / span.as_secs_f64()));
-    format!("{:>10}", rate.unwrap_or_default())
 }
 
 fn facts(info: &Info, stats: &Stats) -> String {

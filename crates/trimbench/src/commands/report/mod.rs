@@ -20,7 +20,6 @@ use crate::input::{self, Input};
 use crate::output::{Sink, make_directory};
 use crate::record_output::Format;
 use crate::record_output::{self, Shown};
-use crate::verdicts;
 
 /// Carries out the command. One record that can't be read doesn't keep the others back.
 pub(crate) fn run(args: &ReportArgs) -> Result<Exit, Error> {
@@ -71,8 +70,8 @@ fn show(
     to: &mut Destination,
 ) -> Result<(), Error> {
     let verdict = match low {
-        Some(low) => verdicts::verdict_with(&input.record, &JudgeOptions { low }),
-        None => verdicts::verdict(&input.record),
+        Some(low) => record_output::verdict_with(&input.record, &JudgeOptions { low }),
+        None => record_output::verdict(&input.record),
     };
     let shown = Shown {
         record: &input.record,

@@ -102,8 +102,7 @@ pub struct DeletionArgs {
     /// Delete nothing of the test's: run this command and measure its discards
     ///
     /// E.g. 'fstrim /data' or 'sh -c "rm -r /data/old/*"' (no shell runs it by itself). PATH is on
-    /// the file system that it frees. 'manual': you mark the begin and the end of the event with
-    /// Enter or SIGUSR1.
+    /// the file system that it frees.
     #[arg(long, value_name = "CMD", conflicts_with_all = ["device", "delete"])]
     pub event: Option<String>,
 

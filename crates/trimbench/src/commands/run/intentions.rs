@@ -5,19 +5,16 @@ use std::time::Duration;
 use bench::Survey;
 use bench::plan::{
     ActorSpec, Control, Deletion, Discard, Event, Lsm, Method, Place, Plan, Program, Punch, Purge,
-    Spill, Trigger, Truncate, Unlink, Work,
+    Spill, Truncate, Unlink, Work,
 };
 use bench::scenario::Scenario;
 use bench::sizes::Fragments;
-use record::units::{duration_exact, names};
+use record::units::duration_exact;
 use storage::FileSystem;
 
 /// The lines.
 pub(crate) fn of(plan: &Plan, survey: &Survey) -> String {
     let mut text = String::new();
-    if let Some(fio) = &plan.fio {
-        text += &format!("fio runs {} as the foreground.\n", names::shown(&fio.path));
-    }
     for actor in &plan.actors {
         text += &own_files(actor);
     }
@@ -150,26 +147,18 @@ fn deleted(plan: &Plan, deletion: &Deletion, foreground: u64) -> String {
 /// An event, or a trim whose gain is measured.
 fn watched(plan: &Plan, event: &Event, foreground: u64) -> String {
     let foreground = record::units::bytes(foreground);
-    let after = match (&event.trigger, event.writes_at_most_bytes) {
-        (Trigger::Command { text, .. }, Some(limit)) => {
-            return format!(
-                "Will write {foreground} for the foreground, overwrite it before, while and after \
-                 `{text}`, and write at most {} in all.\n",
-                record::units::bytes(limit)
-            );
-        }
-        (Trigger::Command { text, .. }, None) => format!(
-            "After {} undisturbed, run `{text}` as the event",
-            duration_exact(plan.phases.baseline())
-        ),
-        (Trigger::Manual, _) => format!(
-            "The event begins and ends with Enter, or with `kill -USR1 {}`",
-            std::process::id()
-        ),
-    };
+    let text = &event.text;
+    if let Some(limit) = event.writes_at_most_bytes {
+        return format!(
+            "Will write {foreground} for the foreground, overwrite it before, while and after \
+             `{text}`, and write at most {} in all.\n",
+            record::units::bytes(limit)
+        );
+    }
     format!(
-        "Will write {foreground} for the foreground and delete nothing else.\n{after}; it is over \
-         when no discards have come for {} after its end.\n",
+        "Will write {foreground} for the foreground and delete nothing else.\nAfter {} undisturbed, \
+         run `{text}` as the event; it is over when no discards have come for {} after its end.\n",
+        duration_exact(plan.phases.baseline()),
         duration_exact(event.quiet)
     )
 }

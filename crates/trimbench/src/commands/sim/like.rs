@@ -41,7 +41,7 @@ pub(super) fn setup(
     let fit = fit::fit(&records)?;
     let assumed = fit.only_bytes().map(of_one_size);
     let mut card = fit.card(&made::of(&records, None))?;
-    let verdict = crate::verdicts::verdict(&record);
+    let verdict = crate::record_output::verdict(&record);
     let reads = reads(&verdict);
     if let Some((latency_us, parallel)) = reads {
         card = card.with(&format!("read.latency={latency_us:.3}us"))?;
@@ -245,7 +245,7 @@ mod tests {
         let among = [640, 64, 0, 0, 320, 96, 0, 0, 96, 64, 128, 64, 320, 0];
         for mib in [alone, among] {
             let record = record(&mib);
-            let verdict = crate::verdicts::verdict(&record);
+            let verdict = crate::record_output::verdict(&record);
             let extents = extents(&record, &verdict);
             assert_eq!(extents, [32 * MIB; 5], "{mib:?}");
         }

@@ -14,7 +14,7 @@ use crate::commands::sim::args::{CompareArgs, RunArgs, SimArgs, SimCommand};
 use crate::console::Stream;
 use crate::exit::{Error, Exit, usage};
 use crate::output::{Output, Sink};
-use crate::{record_output, verdicts};
+use crate::record_output;
 
 /// The schema of the figures as JSON.
 const SCHEMA: &str = "trimbench.sim/1";
@@ -47,7 +47,7 @@ fn one(args: &RunArgs) -> Result<Exit, Error> {
     let text = Sink::people(&json);
     let record_made = &outcome.record;
     // The same as `report` prints of the record.
-    let verdict = verdicts::verdict(record_made);
+    let verdict = record_output::verdict(record_made);
     text.print(&record_output::ended(record_made, &verdict, &text.style()));
     text.print(&format!("\n{}", table::single(&simulated, &outcome)));
     if let Some(assumed) = assumed {

@@ -137,12 +137,8 @@ section! {
 pub enum SuiteFormat {
     /// Tables
     Terminal,
-    /// Tables for an issue or a blog
-    Markdown,
     /// All of it
     Json,
-    /// A page with tables
-    Html,
 }
 
 /// Uses of suites that were measured.

@@ -1,27 +1,30 @@
 //! `trimbench suite`.
 
-pub(crate) mod args;
-mod progress;
-mod shown;
-
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use ::lab::Launcher;
 use experiments::suite::log::{Head, Log, SCHEMA, Writer};
-use experiments::suite::{Asked, Plan, Raid0, Results, Selection, Stage, Target, perform, select};
+use experiments::suite::{
+    Asked, Plan, Raid0, Results, Selection, Stage, Target, perform, select, sheet,
+};
+use progress::Progress;
 use record::units::names::shown as shown_path;
 use record::units::settings::Section;
 use record::units::{bytes, counted};
+use report::sheet::text;
 use storage::making::Kind;
 
 use crate::commands::lab::up::launcher;
-use crate::commands::suite::args::{Details, SuiteArgs, SuiteCommand};
+use crate::commands::suite::args::{Details, SuiteArgs, SuiteCommand, SuiteFormat};
 use crate::console::Stream;
 use crate::exit::{Error, Exit, usage};
+use crate::output::Sink;
 use crate::{card, signals, simulated};
-use progress::Progress;
+
+pub(crate) mod args;
+mod progress;
 
 /// Carries out the command.
 pub(crate) fn run(args: &SuiteArgs) -> Result<Exit, Error> {
@@ -31,7 +34,7 @@ pub(crate) fn run(args: &SuiteArgs) -> Result<Exit, Error> {
             format,
             output,
         }) => {
-            shown::write(&Log::read(file)?, *format, output.as_deref())?;
+            write_shown(&Log::read(file)?, *format, output.as_deref())?;
             Ok(Exit::Done)
         }
         None => measured(args),
@@ -86,7 +89,7 @@ fn measured(args: &SuiteArgs) -> Result<Exit, Error> {
     // Whatever ended it, what was measured is shown.
     people.print(&format!(
         "\n{}\nEach step is in {}; `trimbench suite report` shows it again, also as a page.\n",
-        shown::tables(&log),
+        tables(&log),
         shown_path(&args.output)
     ));
     match ended {
@@ -223,4 +226,21 @@ fn intentions(plan: &Plan, selection: &Selection, head: &Head, to: Stream) {
         text += &format!("Note: {note}.\n");
     }
     to.print(&text);
+}
+
+/// The tables, as a terminal shows them.
+fn tables(log: &Log) -> String {
+    let width = Stream::Out.style().width.into();
+    text(&sheet(&Results::of(log)), width)
+}
+
+/// Writes the results in one form.
+fn write_shown(log: &Log, format: SuiteFormat, output: Option<&Path>) -> Result<(), Error> {
+    let mut sink = Sink::open(output.unwrap_or(Path::new("-")))?;
+    let results = Results::of(log);
+    let bytes = match format {
+        SuiteFormat::Terminal => tables(log).into_bytes(),
+        SuiteFormat::Json => format!("{:#}\n", results.json()).into_bytes(),
+    };
+    sink.write(|to| to.write_all(&bytes))
 }

@@ -1,15 +1,9 @@
 //! `trimbench tune`.
 
-pub(crate) mod args;
-mod intentions;
-mod json;
-mod progress;
-mod set;
-mod step;
-mod table;
-
 use std::io::IsTerminal;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
+use std::process::Command;
 use std::sync::atomic::Ordering;
 
 use bench::Survey;
@@ -17,25 +11,32 @@ use bench::plan::Place;
 use experiments::tune::{
     Advice, Findings, Goal, Rounds, Settings, Target, Trials, advise, frontier,
 };
+use progress::Progress;
 use record::DeviceInfo;
+use record::units::percent_exact;
 use record::units::settings::Section;
 
 use crate::commands::tune::args::{Details, TuneArgs};
-use crate::console::{self, Stream};
+use crate::console::Stream;
 use crate::exit::{Error, Exit};
-use crate::output;
 use crate::output::Sink;
-use crate::{confirm, run_progress, signals};
-use progress::Progress;
+use crate::{confirm, console, output, run_progress, signals};
+
+pub(crate) mod args;
+mod intentions;
+mod json;
+mod progress;
+mod set;
+mod table;
 
 /// Carries out the command.
 pub(crate) fn run(args: &TuneArgs) -> Result<Exit, Error> {
     let details = Details::of(&args.set).map_err(Error::Usage)?;
     if let Some(file) = &args.trim_after {
-        return step::trim_after(file, &args.path, details.slowdown());
+        return trim_after(file, &args.path, details.slowdown());
     }
     if let Some(file) = &args.free_all {
-        return step::free_all(file);
+        return free_all(file);
     }
     output::refuse_dry(args.dry_run, "--json", args.json.as_deref())?;
     let people = match args.json.as_deref() == Some(Path::new("-")) {
@@ -166,6 +167,25 @@ fn show(people: Stream, found: &Findings, advice: &Advice, trials: &Trials) {
         text += &format!("  {}: {}.\n", cost.choice, cost.cost);
     }
     people.print(&text);
+}
+
+/// Removes the file, and has btrfs discard what it emptied.
+fn free_all(file: &Path) -> Result<Exit, Error> {
+    experiments::tune::free_with_groups(file)?;
+    Ok(Exit::Done)
+}
+
+/// Removes the file, and becomes `trimbench fstrim`.
+fn trim_after(file: &Path, path: &Path, slowdown: f64) -> Result<Exit, Error> {
+    let range = experiments::tune::free(file)?;
+    let failed = |e: std::io::Error| Error::Setting(format!("can't run `trimbench fstrim`: {e}"));
+    let mut command = Command::new(std::env::current_exe().map_err(failed)?);
+    command.arg("fstrim").arg(path).arg("--quiet");
+    command.arg(format!("--slowdown={}", percent_exact(slowdown)));
+    // What else is free isn't a part of the experiment, but for the rest of a chunk of btrfs.
+    command.arg(format!("--offset={}", range.start));
+    command.arg(format!("--length={}", (range.end - range.start).max(1)));
+    Err(failed(command.exec()))
 }
 
 #[cfg(test)]

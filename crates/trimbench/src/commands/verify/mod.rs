@@ -1,7 +1,6 @@
 //! `trimbench verify`.
 
 pub(crate) mod args;
-mod remover;
 
 use std::ffi::OsStr;
 use std::os::unix::fs::FileTypeExt;
@@ -31,7 +30,7 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Exit, Error> {
         }
     };
     let mut live = Live::new("trimbench verify");
-    let ended = verify(&plan, &stop, Some(&remover::remove), &mut |progress| {
+    let ended = verify(&plan, &stop, &mut |progress| {
         live.show(|_| line(progress));
     });
     live.end();

@@ -19,7 +19,7 @@ Examples:
   trimbench why --pid 1234 --for 10s      what does this process wait for?
   trimbench why --all --for 30s           who waits on this machine?
   trimbench why --service postgresql      the processes of a unit of systemd
-  trimbench why -o why.html -- make       a flame graph beside the discards
+  trimbench why -o stacks.txt -- make     the stacks, for flame graph tools
   trimbench why --record                  remember the last 15 minutes
   trimbench why --since 12:01 --for 30s   what waited then? The recorder knows
 
@@ -75,12 +75,9 @@ pub struct WhyArgs {
     /// Write the report as JSON as well (`-`: to standard output, instead of the text)
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Write a page (.html), its picture alone (.svg), or the stacks for flame graph tools (any other
-    /// name)
-    ///
-    /// The page has the blocked time as a flame graph, the timeline of discards, and the report.
+    /// Write the stacks of all waits, for flame graph tools
     #[arg(short, long, value_name = "FILE")]
-    pub output: Vec<PathBuf>,
+    pub output: Option<PathBuf>,
 }
 
 section! {

@@ -1,7 +1,6 @@
 //! `trimbench why`.
 
 pub(crate) mod args;
-mod pictures;
 mod record;
 mod since;
 mod subject;
@@ -12,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use ::record::units::names;
 use ::record::units::settings::Section;
-use diagnose::why::{Observation, Observer, Subject, advice, explain, text};
+use diagnose::why::{Observation, Observer, Subject, advice, explain, folded, text};
 use linux::SysRoot;
 
 use crate::commands::why::args::{Details, WhyArgs};
@@ -76,7 +75,7 @@ pub(crate) fn run(args: &WhyArgs) -> Result<Exit, Error> {
 /// The outputs that were asked for.
 struct Report {
     json: Option<Sink>,
-    pictures: pictures::Pictures,
+    stacks: Option<Sink>,
 }
 
 impl Report {
@@ -84,7 +83,7 @@ impl Report {
     fn open(args: &WhyArgs) -> Result<Report, Error> {
         Ok(Report {
             json: Sink::named(&args.json)?,
-            pictures: pictures::Pictures::open(args)?,
+            stacks: Sink::named(&args.output)?,
         })
     }
 
@@ -105,7 +104,11 @@ impl Report {
             false => Stream::Err,
         };
         output::present(&why, self.json, stream, || text::page(&why, stream.look()))?;
-        self.pictures.write(&why, observation, subject)
+        let Some(mut sink) = self.stacks else {
+            return Ok(());
+        };
+        let stacks = folded(observation, subject);
+        sink.write(|to| to.write_all(stacks.as_bytes()))
     }
 }
 

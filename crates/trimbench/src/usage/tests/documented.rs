@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::*;
+use crate::usage::*;
 
 /// Words that end a command in a line of a shell.
 const ENDS: [&str; 7] = ["|", "||", "&&", ";", "#", "--", ">"];

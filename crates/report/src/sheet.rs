@@ -1,14 +1,8 @@
-//! A sheet: tables with the same rows, as text, Markdown and HTML.
+//! A sheet: tables with the same rows, as text.
 //!
 //! It knows nothing of what its figures mean: whoever measured them fills it.
 
-mod html;
-
 use unicode_width::UnicodeWidthStr;
-
-pub use html::html;
-
-use crate::markdown::escaped;
 
 /// Tables and sentences about one subject.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -107,43 +101,12 @@ fn turned(table: &Table) -> String {
     text
 }
 
-/// The sheet as Markdown.
-pub fn markdown(of: &Sheet) -> String {
-    let mut text = format!("# {}\n\n", escaped(&of.title));
-    for line in &of.about {
-        text += &format!("{}\n\n", escaped(line));
-    }
-    for table in &of.tables {
-        text += &format!("## {}\n\n", escaped(&table.title));
-        if !table.note.is_empty() {
-            text += &format!("{}\n\n", escaped(&table.note));
-        }
-        let line = |cells: &[String]| {
-            let cells: Vec<String> = cells.iter().map(|cell| escaped(cell)).collect();
-            format!("| {} |\n", cells.join(" | "))
-        };
-        text += &line(&table.columns);
-        let rules: Vec<&str> = (0..table.columns.len())
-            .map(|i| if i == 0 { "---" } else { "---:" })
-            .collect();
-        text += &format!("|{}|\n", rules.join("|"));
-        for row in &table.rows {
-            text += &line(row);
-        }
-        text.push('\n');
-    }
-    for note in &of.notes {
-        text += &format!("- {}\n", escaped(note));
-    }
-    text
-}
-
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
 
     /// A sheet with everything, and a hostile name.
-    pub(crate) fn sample() -> Sheet {
+    fn sample() -> Sheet {
         let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
         Sheet {
             title: "Suite on </script><script>alert(1)</script>".to_owned(),
@@ -169,7 +132,7 @@ pub(crate) mod tests {
         sheet.title = hostile.to_owned();
         sheet.tables[0].rows[0][0] = hostile.to_owned();
         sheet.notes.push(hostile.to_owned());
-        for text in [text(&sheet, 100), text(&sheet, 20), markdown(&sheet)] {
+        for text in [text(&sheet, 100), text(&sheet, 20)] {
             assert!(!text.contains(|c| c != '\n' && record::units::names::is_harmful(c)));
         }
     }
@@ -188,13 +151,5 @@ pub(crate) mod tests {
             "{narrow}"
         );
         assert!(narrow.ends_with("\nRecommended: a thing.\n"), "{narrow}");
-    }
-
-    #[test]
-    fn no_cell_ends_a_table_of_markdown() {
-        let text = markdown(&sample());
-        assert!(text.contains("| x\\|fs | – | 1.0 s |"), "{text}");
-        assert!(text.contains("|---|---:|---:|"), "{text}");
-        assert!(!text.contains("<script>"), "{text}");
     }
 }

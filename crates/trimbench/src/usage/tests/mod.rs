@@ -7,6 +7,8 @@ use std::sync::LazyLock;
 
 use super::*;
 
+mod documented;
+
 static CLI: LazyLock<Command> = LazyLock::new(Cli::command);
 
 /// Programs of others: a message that names one may name its options.
