@@ -15,7 +15,7 @@ use crate::watched::WatchedDevice;
 const NAP: Duration = Duration::from_millis(100);
 
 /// The run must stop: the user asked for it, or something that it needs has failed
-/// ([`Session::take_failure`]).
+/// (`Session::failure`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stopped;
 

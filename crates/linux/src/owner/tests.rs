@@ -91,7 +91,7 @@ fn folders_of_a_killed_run_are_swept() {
     furnish(&work, Folder::Deleter);
     work.create_folder(Folder::Fio).unwrap();
     killed(work);
-    match &sweep(parent.path()).unwrap()[..] {
+    match &swept_once_free(parent.path())[..] {
         [Swept::Removed { bytes, .. }] => assert!(*bytes <= 7 << 16, "{bytes}"),
         other => panic!("{other:?}"),
     }
@@ -113,7 +113,7 @@ fn what_is_no_regular_file_stays_in_a_folder_and_keeps_it() {
     fs::write(folder.join("sub/deep"), b"mine").unwrap();
     let fifo = folder.join("fifo");
     rustix::fs::mknodat(CWD, &fifo, FileType::Fifo, Mode::RWXU, 0).unwrap();
-    match &sweep(parent.path()).unwrap()[..] {
+    match &swept_once_free(parent.path())[..] {
         [Swept::Left { because, .. }] => {
             assert!(because.contains("deleter/"), "{because}");
         }
@@ -133,7 +133,7 @@ fn what_is_no_regular_file_stays_in_a_folder_and_keeps_it() {
     fs::remove_file(fifo).unwrap();
     fs::remove_dir_all(folder.join("sub")).unwrap();
     assert!(matches!(
-        &sweep(parent.path()).unwrap()[..],
+        &swept_once_free(parent.path())[..],
         [Swept::Removed { .. }]
     ));
 }
@@ -155,7 +155,7 @@ fn what_only_bears_a_folders_name_stays() {
     fs::write(open.join("file"), b"theirs").unwrap();
     // A folder where a file should be.
     fs::create_dir(path.join("append-000001")).unwrap();
-    let swept = sweep(parent.path()).unwrap();
+    let swept = swept_once_free(parent.path());
     assert!(matches!(&swept[..], [Swept::Left { .. }]), "{swept:?}");
     assert!(elsewhere.join("file").exists() && open.join("file").exists());
     assert_eq!(fs::read_dir(&path).unwrap().count(), 5);
@@ -179,7 +179,7 @@ fn what_an_outside_deleter_left_in_its_trash_goes_too() {
     assert!(other.exists() && !trash.exists());
     fs::remove_dir(&other).unwrap();
     assert!(matches!(
-        &sweep(parent.path()).unwrap()[..],
+        &swept_once_free(parent.path())[..],
         [Swept::Removed { .. }]
     ));
 }
@@ -255,7 +255,7 @@ fn an_empty_one_goes_too() {
     let path = parent.path().join(".trimbench-abcdefgh");
     fs::create_dir(&path).unwrap();
     assert!(matches!(
-        &sweep(parent.path()).unwrap()[..],
+        &swept_once_free(parent.path())[..],
         [Swept::Removed { bytes: 0, .. }]
     ));
     assert!(!path.exists());
@@ -283,7 +283,7 @@ fn other_peoples_directories_stay() {
         ),
     ];
     let unnamed = make(".trimbench-other", None);
-    let swept = sweep(parent.path()).unwrap();
+    let swept = swept_once_free(parent.path());
     assert_eq!(swept.len(), paths.len());
     assert!(
         swept.iter().all(|one| matches!(one, Swept::Left { .. })),
@@ -305,7 +305,7 @@ fn strangers_in_our_directory_stay_and_keep_it() {
     fs::write(path.join("notes.txt"), b"mine").unwrap();
     fs::create_dir(path.join("victim-000002")).unwrap();
     symlink(&precious, path.join("victim-000003")).unwrap();
-    let swept = sweep(parent.path()).unwrap();
+    let swept = swept_once_free(parent.path());
     assert!(matches!(&swept[..], [Swept::Left { .. }]), "{swept:?}");
     let mut left: Vec<String> = fs::read_dir(&path)
         .unwrap()
@@ -322,7 +322,7 @@ fn strangers_in_our_directory_stay_and_keep_it() {
     fs::remove_dir(path.join("victim-000002")).unwrap();
     fs::remove_file(path.join("victim-000003")).unwrap();
     assert!(matches!(
-        &sweep(parent.path()).unwrap()[..],
+        &swept_once_free(parent.path())[..],
         [Swept::Removed { .. }]
     ));
 }
@@ -341,7 +341,7 @@ fn links_are_never_followed() {
     fs::create_dir(&hostile).unwrap();
     symlink(real.join("owner"), hostile.join("owner")).unwrap();
     fs::write(hostile.join("victim-000001"), b"precious").unwrap();
-    let swept = sweep(parent.path()).unwrap();
+    let swept = swept_once_free(parent.path());
     assert_eq!(swept.len(), 2);
     assert!(
         swept.iter().all(|one| matches!(one, Swept::Left { .. })),
@@ -358,7 +358,7 @@ fn what_others_may_write_to_is_left() {
     let path = killed(work);
     fs::set_permissions(&path, fs::Permissions::from_mode(0o770)).unwrap();
     assert!(matches!(
-        &sweep(parent.path()).unwrap()[..],
+        &swept_once_free(parent.path())[..],
         [Swept::Left { .. }]
     ));
     assert!(path.join("victim-000001").exists());
@@ -375,7 +375,7 @@ fn another_users_is_left() {
     let path = killed(work);
     std::os::unix::fs::chown(&path, Some(12345), None).unwrap();
     assert!(matches!(
-        &sweep(parent.path()).unwrap()[..],
+        &swept_once_free(parent.path())[..],
         [Swept::Left { .. }]
     ));
     assert!(path.join("victim-000001").exists());

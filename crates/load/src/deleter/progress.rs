@@ -96,12 +96,12 @@ impl Progress {
         }
     }
 
-    /// The threads and programs that delete.
     /// How many threads may be in a call at once.
     pub(super) fn slots(&self) -> usize {
         self.calls.len()
     }
 
+    /// The threads and programs that delete.
     pub(super) fn workers(&self) -> &Workers {
         &self.workers
     }

@@ -352,7 +352,7 @@ fn fio_alone_tells_no_discards_and_its_json_no_time() {
     let totals = verdict(&[], &[folder.path()]);
     assert_eq!(totals["verdict"], "inconclusive");
     assert!(
-        warnings(&totals).contains("whole run in one figure"),
+        warnings(&totals).contains("one figure for the whole run"),
         "{totals:#}"
     );
     let csv = import(&["--format", "csv"], &[folder.path()]);
@@ -362,7 +362,7 @@ fn fio_alone_tells_no_discards_and_its_json_no_time() {
         "{row}"
     );
     assert!(
-        csv.stderr.contains("whole run in one figure"),
+        csv.stderr.contains("one figure for the whole run"),
         "{}",
         csv.text()
     );

@@ -155,7 +155,7 @@ fn next(lab: &Lab, info: &Info) -> String {
     };
     let (exec, stats) = (
         format!("exec {name} -- COMMAND"),
-        format!("stats {name} --watch"),
+        format!("stats {name}"),
     );
     let mut steps = vec![
         (lab_command(&exec), "anything else, as its foreground"),
