@@ -61,8 +61,7 @@ fn a_recorder_answers_what_waited_before_anybody_asked() {
     shell(
         "rm -f f*[02468]; sync -f .; dd if=/dev/zero of=w bs=4k count=60 oflag=dsync status=none",
     );
-    let outputs =
-        ["json", "folded", "html", "svg"].map(|kind| folder.path().join(format!("why.{kind}")));
+    let outputs = ["json", "folded"].map(|kind| folder.path().join(format!("why.{kind}")));
     let mut command = trimbench();
     command
         .args(["why", "--since", "0s", "--set"])
@@ -81,9 +80,7 @@ fn a_recorder_answers_what_waited_before_anybody_asked() {
         .args(["why", "--since", &oldest, "--for", "10m", "--set"])
         .arg(format!("directory={}", directory.display()));
     command.arg("--json").arg(&outputs[0]);
-    for path in &outputs[1..] {
-        command.arg("--output").arg(path);
-    }
+    command.arg("--output").arg(&outputs[1]);
     let done = run(command);
     let read = |index: usize| std::fs::read_to_string(&outputs[index]).unwrap();
     eprintln!("{}", done.succeeds().stdout);
@@ -119,7 +116,6 @@ fn a_recorder_answers_what_waited_before_anybody_asked() {
         "{}",
         read(1)
     );
-    assert!(read(2).contains("<svg ") && read(3).ends_with("</svg>\n"));
     // A signal makes it write a file, which says the same of one process.
     recorder.signal(rustix::process::Signal::USR1);
     let recording = || {
