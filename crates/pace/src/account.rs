@@ -158,8 +158,8 @@ impl Account {
 
     /// Returns how each part of a goal was kept. `elapsed`: how long the whole took.
     pub fn judge(&self, goal: &Goal, elapsed: Duration) -> Vec<GoalResult> {
-        let windows = [self.readers.windows(), self.flushers.windows()];
-        goals::judge(goal, &self.observed(), windows, elapsed)
+        let who = [&self.readers, &self.flushers];
+        goals::judge(goal, &self.observed(), who, elapsed)
     }
 
     fn count_freed(&mut self, seen: &Feedback<'_>) {

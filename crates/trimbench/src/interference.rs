@@ -41,7 +41,11 @@ pub(crate) fn lost(summary: &Summary) -> String {
 /// Reports the loss of those who read, or flush. `ops`: what they do.
 fn of_series(readers: &ReaderLoss, ops: &str) -> String {
     let (before, during) = (rate(readers.baseline_per_s), rate(readers.during_per_s));
-    let rates = format!("{before} without discards, {during} over all the time");
+    let time = match readers.left_s {
+        Some(left) => format!("until they stopped after {}", seconds(left)),
+        None => "over all the time".to_owned(),
+    };
+    let rates = format!("{before} without discards, {during} {time}");
     if readers.open_loop {
         let (wait, usual) = (seconds(readers.wait_s), seconds(readers.usual_wait_s));
         return format!(

@@ -4,7 +4,7 @@ use serde::Serialize;
 use std::time::Duration;
 
 use crate::account::Observed;
-use crate::account::readers::{Measured, Windows, Worst};
+use crate::account::readers::{Measured, Readers, Worst};
 use crate::goal::{Goal, TOLERANCE};
 use crate::quantity::Share;
 
@@ -103,10 +103,10 @@ impl GoalResult {
 pub(super) fn judge(
     goal: &Goal,
     observed: &Observed,
-    windows: [&Windows; 2],
+    who: [&Readers; 2],
     elapsed: Duration,
 ) -> Vec<GoalResult> {
-    let mut all = vec![slowdown(goal.share(), observed, windows)];
+    let mut all = vec![slowdown(goal.share(), observed, who)];
     all.extend(goal.max_latency.map(|limit| latency(limit, observed)));
     all.extend(goal.deadline.map(|limit| deadline(limit, elapsed)));
     all.extend(goal.max_pressure.map(|limit| pressure(limit, observed)));
@@ -115,17 +115,17 @@ pub(super) fn judge(
 
 /// Judges by who lost more, the readers or those who flush. Where both are an open loop, the canary
 /// is asked.
-fn slowdown(share: Share, observed: &Observed, windows: [&Windows; 2]) -> GoalResult {
+fn slowdown(share: Share, observed: &Observed, who: [&Readers; 2]) -> GoalResult {
     let result = GoalResult::of(Limit::Slowdown(share.0));
-    let who = [Witness::Readers, Witness::Flushers];
+    let witnesses = [Witness::Readers, Witness::Flushers];
     let closed = [observed.readers, observed.flushers]
         .into_iter()
-        .zip(who.into_iter().zip(windows))
+        .zip(witnesses.into_iter().zip(who))
         .filter_map(|(of, who)| Some((of.filter(|of| !of.open_loop)?, who)))
         .max_by(|(a, _), (b, _)| a.lost.value.total_cmp(&b.lost.value));
-    if let Some((loss, (witness, windows))) = closed {
+    if let Some((loss, (witness, who))) = closed {
         let beyond = |worst: &Worst| worst.value > (share + TOLERANCE).0;
-        let losses = || windows.losses();
+        let losses = || who.losses();
         let result = result.measured(witness, loss.lost, share.0);
         return GoalResult {
             kept: match result.kept {

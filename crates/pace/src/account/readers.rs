@@ -35,6 +35,12 @@ const MOST_WINDOWS: usize = 4096;
 const UNDECIDED: Seconds = Seconds(4.0);
 const MOST_UNDECIDED: usize = 20_000;
 
+/// Readers have left if no pause has shown a share of their rate, nor of how many were under way, for
+/// so long at a stretch and in so much of pauses: after that, nobody is there to lose anything.
+const LEFT: f64 = 0.2;
+const LEFT_FOR: Seconds = Seconds(1.0);
+const LEFT_PAUSES: Seconds = Seconds(0.2);
+
 /// For so long after a discard's end readers may still show its effect.
 const ECHO: Seconds = Seconds(0.005);
 
@@ -86,6 +92,9 @@ pub struct ReaderLoss {
     /// Whether their rate doesn't depend on how long each read takes. Then `lost` tells
     /// nothing, and the canary is asked.
     pub open_loop: bool,
+    /// When they stopped for good, in seconds after the first byte freed: the figures are those of
+    /// the time before. `None`: they stayed.
+    pub left_s: Option<f64>,
 }
 
 /// How much neighbouring stretches of quiet time differ.
@@ -136,10 +145,12 @@ struct Look {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Readers {
     before: Reads,
-    pauses: Reads,
-    /// The pauses up to the last discard: what comes after it is not the deletion's.
-    between: Reads,
-    beside: Reads,
+    sums: Sums,
+    /// What was known when a pause last showed them, and when; the pauses since then.
+    present: Sums,
+    present_at: Seconds,
+    since: Reads,
+    stretch: Reads,
     /// The pauses of late.
     lately: Reads,
     scatter: Scatter,
@@ -147,8 +158,17 @@ pub(super) struct Readers {
     undecided: VecDeque<Look>,
     /// Up to then looks are beside a discard that is done.
     loud_until: Seconds,
-    lost: f64,
     windows: Windows,
+}
+
+/// Sums since the first byte freed.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sums {
+    pauses: Reads,
+    /// The pauses up to the last discard: what comes after it is not the deletion's.
+    between: Reads,
+    beside: Reads,
+    lost: f64,
 }
 
 impl Readers {
@@ -178,7 +198,9 @@ impl Readers {
             }
             return;
         }
-        self.windows.begin(look.end - look.reads.length);
+        if self.windows.begin(look.end - look.reads.length) {
+            self.present_at = look.end;
+        }
         self.undecided.push_back(look);
         if discarded {
             self.decide(look.end - tick.busy);
@@ -204,18 +226,46 @@ impl Readers {
             .is_some_and(|look| look.end <= before)
             && let Some(look) = self.undecided.pop_front()
         {
-            self.pauses.add(&look.reads);
+            self.sums.pauses.add(&look.reads);
             self.quiet(&look);
             self.windows.add(&look, 0.0);
+            self.see_who_is_present(&look);
         }
     }
 
+    /// Takes in a look of a pause.
+    fn see_who_is_present(&mut self, look: &Look) {
+        self.stretch.add(&look.reads);
+        if self.stretch.length < STRETCH {
+            return;
+        }
+        let stretch = std::mem::take(&mut self.stretch);
+        let under_way = |reads: &Reads| reads.wait / reads.length;
+        if stretch.per_s() >= LEFT * self.before.per_s()
+            || under_way(&stretch) >= LEFT * under_way(&self.before)
+        {
+            (self.present, self.present_at) = (self.sums, look.end);
+            self.since = Reads::default();
+        } else {
+            self.since.add(&stretch);
+        }
+    }
+
+    /// Returns when they left for good, if they did.
+    fn left(&self) -> Option<Seconds> {
+        let began = self.windows.began?;
+        let silent = began + self.windows.end - self.present_at;
+        let left =
+            self.before.ops >= ENOUGH && silent >= LEFT_FOR && self.since.length >= LEFT_PAUSES;
+        left.then(|| self.present_at - began)
+    }
+
     fn all_beside(&mut self) {
-        self.between = self.pauses;
+        self.sums.between = self.sums.pauses;
         for look in std::mem::take(&mut self.undecided) {
             let lost = self.lately.per_s() * look.reads.length.0 - look.reads.ops;
-            self.beside.add(&look.reads);
-            self.lost += lost;
+            self.sums.beside.add(&look.reads);
+            self.sums.lost += lost;
             self.windows.add(&look, lost);
         }
     }
@@ -230,9 +280,10 @@ impl Readers {
         self.before.ops
     }
 
-    /// Returns the reads and losses of each window.
-    pub(super) fn windows(&self) -> &Windows {
-        &self.windows
+    /// Returns the share that each whole window lost while they were there.
+    pub(super) fn losses(&self) -> impl Iterator<Item = Worst> {
+        let end = self.left().unwrap_or(self.windows.end);
+        self.windows.losses(end)
     }
 
     pub(super) fn loss(&self) -> Option<ReaderLoss> {
@@ -242,24 +293,29 @@ impl Readers {
     }
 
     fn result(&self) -> Option<ReaderLoss> {
-        let ops = self.pauses.ops + self.beside.ops;
-        let expected = ops + self.lost;
-        let quiet = match self.pauses.ops >= ENOUGH {
-            true => self.pauses,
+        let left = self.left();
+        let sums = match left {
+            Some(_) => self.present,
+            None => self.sums,
+        };
+        let ops = sums.pauses.ops + sums.beside.ops;
+        let expected = ops + sums.lost;
+        let quiet = match sums.pauses.ops >= ENOUGH {
+            true => sums.pauses,
             false => self.before,
         };
         if quiet.ops < ENOUGH || expected < ENOUGH {
             return None;
         }
-        let value = self.lost / expected;
-        let doubt = self.doubt() + FLOOR;
-        let during = ops / (self.pauses.length + self.beside.length).0;
-        let both = self.before.ops >= ENOUGH && self.between.ops >= ENOUGH;
-        let slower_pauses = both.then(|| 1.0 - self.between.per_s() / self.before.per_s());
+        let value = sums.lost / expected;
+        let doubt = self.doubt(&sums) + FLOOR;
+        let during = ops / (sums.pauses.length + sums.beside.length).0;
+        let both = self.before.ops >= ENOUGH && sums.between.ops >= ENOUGH;
+        let slower_pauses = both.then(|| 1.0 - sums.between.per_s() / self.before.per_s());
         let slower = slower_pauses.filter(|&slower| slower > doubt);
         let lost_with_pauses = value + slower.unwrap_or(0.0) * (1.0 - value);
         let lost_with_pauses = lost_with_pauses.clamp(0.0, 1.0);
-        let wait = (self.pauses.wait + self.beside.wait) / ops.max(1.0);
+        let wait = (sums.pauses.wait + sums.beside.wait) / ops.max(1.0);
         Some(ReaderLoss {
             baseline_per_s: quiet.per_s(),
             during_per_s: during,
@@ -277,20 +333,21 @@ impl Readers {
                 quiet.mean_wait(),
                 wait,
             ),
+            left_s: left.map(|at| at.0),
         })
     }
 
     /// How far the loss may be off by chance: two standard errors of what was expected and
     /// seen beside discards.
-    fn doubt(&self) -> f64 {
+    fn doubt(&self, sums: &Sums) -> f64 {
         let stretches = |rate: &Reads| (rate.length / STRETCH).max(1.0);
         let quiet = Reads {
-            length: self.before.length + self.pauses.length,
+            length: self.before.length + sums.pauses.length,
             ..Reads::default()
         };
-        let during = self.beside.length + self.pauses.length;
-        let beside = self.beside.length / during.max(Seconds(1e-9));
-        let chance = 1.0 / stretches(&self.beside) + 1.0 / stretches(&quiet);
+        let during = sums.beside.length + sums.pauses.length;
+        let beside = sums.beside.length / during.max(Seconds(1e-9));
+        let chance = 1.0 / stretches(&sums.beside) + 1.0 / stretches(&quiet);
         2.0 * ALIKE * self.scatter.deviation() * beside * chance.sqrt()
     }
 }
@@ -325,8 +382,11 @@ impl Default for Windows {
 }
 
 impl Windows {
-    fn begin(&mut self, at: Seconds) {
+    /// Notes when the first window begins. Returns whether this was new.
+    fn begin(&mut self, at: Seconds) -> bool {
+        let new = self.began.is_none();
         self.began.get_or_insert(at);
+        new
     }
 
     fn add(&mut self, look: &Look, lost: f64) {
@@ -357,9 +417,9 @@ impl Windows {
         self.all = self.all.chunks(2).map(sum).collect();
     }
 
-    /// The share that each whole window lost, and when it began, in seconds.
-    pub(super) fn losses(&self) -> impl Iterator<Item = Worst> {
-        let whole = (self.end / self.length) as usize;
+    /// The share that each whole window up to then lost, and when it began, in seconds.
+    fn losses(&self, end: Seconds) -> impl Iterator<Item = Worst> {
+        let whole = (end / self.length) as usize;
         let windows = self.all.iter().take(whole).enumerate();
         windows.map(move |(at, (ops, lost))| Worst {
             at_s: at as f64 * self.length.0,

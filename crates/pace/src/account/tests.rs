@@ -194,6 +194,40 @@ fn pauses_that_are_slower_count_half() {
 }
 
 #[test]
+fn readers_that_end_lose_nothing_from_then_on() {
+    let goal = Goal::slowdown(0.10);
+    let judged = |back: bool| {
+        let mut world = World::new(&goal);
+        world.quiet(300, 10.0);
+        for at in 0..100 {
+            world.discard(5, true);
+            // Somebody else reads a little after 6 s.
+            world.quiet(
+                95,
+                if at < 60 || back && at > 80 {
+                    10.0
+                } else {
+                    0.1
+                },
+            );
+        }
+        (
+            world.account.observed().readers.unwrap(),
+            world.judged(&goal)[0],
+        )
+    };
+    let (readers, goal_kept) = judged(false);
+    let left = readers.left_s.unwrap();
+    assert!((left - 6.0).abs() < 0.2, "{readers:?}");
+    assert!((readers.lost.value - 0.05).abs() < 0.02, "{readers:?}");
+    assert!(readers.during_per_s > 9000.0, "{readers:?}");
+    assert_eq!(goal_kept.kept, Kept::Met, "{goal_kept:?}");
+    assert!(goal_kept.first_missed_s.is_none(), "{goal_kept:?}");
+    // Those who come back never left.
+    assert_eq!(judged(true).0.left_s, None);
+}
+
+#[test]
 fn a_late_read_is_told_by_what_was_in_service() {
     let goal = Goal {
         max_latency: Some(Duration::from_millis(5)),
@@ -262,8 +296,8 @@ fn long_deletions_keep_few_windows() {
         world.reads += 1000.0;
         world.look(&[]);
     }
-    let windows = world.account.readers.windows();
-    let losses: Vec<Worst> = windows.losses().collect();
+    let readers = &world.account.readers;
+    let losses: Vec<Worst> = readers.losses().collect();
     assert!(losses.len() <= 4096 && losses[0].length_s == 4.0);
     assert!(losses.iter().all(|window| window.value < 0.01));
 }

@@ -78,6 +78,7 @@ fn readers(of: &ReaderLoss) -> Value {
         "usual_wait_s": of.usual_wait_s,
         "wait_s": of.wait_s,
         "loop": if of.open_loop { "open" } else { "closed" },
+        "left_s": of.left_s,
     })
 }
 
