@@ -470,6 +470,8 @@ fn a_fall_that_nothing_follows_is_the_end_of_the_load() {
             "{:?}",
             verdict.foreground[0].dips
         );
+        let after = verdict.foreground[0].recovery.ops_per_s.unwrap();
+        assert!(after > 19_000.0, "{after}: the end is no recovery");
     }
     let dip = after_stall(&[(3_000, 0.0), (3_000, 0.0), steady, steady]);
     assert_eq!(

@@ -147,12 +147,18 @@ impl Seen {
         let columns = &record.intervals.actors[index];
         let borrowed = borrowed.cloned();
         let baseline = Baseline::of(record, columns, discards, window, reference, borrowed);
-        let stretches = Stretches::of(discards, window, baseline.as_ref());
+        let mut stretches = Stretches::of(discards, window, baseline.as_ref());
         let before = stretches.baseline.as_ref();
         let p99_us = || figures::response(record, index, before?).p99_us;
         let laid = baseline
             .as_ref()
             .map(|baseline| lay(setting, index, baseline, p99_us));
+        let last = laid
+            .as_ref()
+            .and_then(|laid| Some(laid.grid.cell(laid.cells.clone().last()?)));
+        if let Some(last) = last.filter(|_| !window.has_phases) {
+            stretches.end_with_the_load(last.end);
+        }
         Seen {
             baseline,
             stretches,
@@ -251,6 +257,17 @@ pub(super) struct Stretches {
 }
 
 impl Stretches {
+    /// What comes after the load has ended is no recovery.
+    fn end_with_the_load(&mut self, end: usize) {
+        let hull = self.recovery.as_ref().and_then(|after| after.spans.hull());
+        if let Some(hull) = hull.filter(|hull| hull.end > end) {
+            self.recovery = (hull.start < end).then(|| Stretch {
+                spans: (hull.start..end).into(),
+                latencies: Recorded::Intervals,
+            });
+        }
+    }
+
     fn of(discards: &Discards, window: &Window, baseline: Option<&Baseline>) -> Stretches {
         let phase = |range: &Option<Range<usize>>, name| {
             range.clone().map(|range| Stretch {
