@@ -251,6 +251,7 @@ impl<'a> View<'a> {
                     .clone()
                     .flat_map(|i| [columns.max_us[i], columns.oldest_us[i]]);
                 let unfinished = figures::unfinished_in(self.record, judged.index, &range);
+                let unfinished = unfinished.map(|[_, whole]| whole);
                 seen.map(f64::from).chain(unfinished).collect::<Vec<f64>>()
             })
             .filter(|us| !us.is_nan())

@@ -57,6 +57,7 @@ pub(super) fn response(record: &RunRecord, actor: usize, stretch: &Stretch) -> F
     let seen = seen.flat_map(|i| [columns.max_us[i], columns.oldest_us[i]]);
     let hull = stretch.spans.hull();
     let unfinished = hull.and_then(|range| unfinished_in(record, actor, &range));
+    let unfinished = unfinished.map(|[then, _]| then);
     let longest = seen.map(f64::from).chain(unfinished);
     figures.max_us = longest
         .filter(|us| !us.is_nan())
@@ -156,9 +157,13 @@ fn weighed(columns: &ActorColumns, spans: &Spans, values: &[f32]) -> Option<f64>
     (weight > 0.0).then(|| sum / weight)
 }
 
-/// The age of the oldest operation that never finished, if it was in flight
-/// during these intervals.
-pub(super) fn unfinished_in(record: &RunRecord, actor: usize, range: &Range<usize>) -> Option<f64> {
+/// The age of the oldest operation that never finished, if it had begun by the end of these
+/// intervals: then, and when the run ended. In microseconds.
+pub(super) fn unfinished_in(
+    record: &RunRecord,
+    actor: usize,
+    range: &Range<usize>,
+) -> Option<[f64; 2]> {
     let end = record.end.as_ref()?;
     let unfinished = end
         .unfinished
@@ -168,5 +173,6 @@ pub(super) fn unfinished_in(record: &RunRecord, actor: usize, range: &Range<usiz
     let intervals = &record.intervals;
     let until = intervals.at_s[last] + f64::from(intervals.seconds[last]);
     let begun = end.at_s - unfinished.oldest_us / 1e6;
-    (begun < until).then_some(unfinished.oldest_us)
+    let age = unfinished.oldest_us - (end.at_s - until).max(0.0) * 1e6;
+    (begun < until).then_some([age, unfinished.oldest_us])
 }
