@@ -6,8 +6,9 @@ use std::time::Duration;
 use ::sim::{Drives, PolicyKind, Setup, WorkloadKind};
 use judge::Verdict;
 use judge::counting;
+use record::as_drive::slower;
 use record::units::bytes;
-use record::{DeviceColumns, DiscardSetting, LoopKind, RunRecord, Target};
+use record::{DeviceColumns, DiscardSetting, LoopKind, RunRecord, Slower, Target};
 use ssd::fit;
 use storage::FileSystem;
 
@@ -24,12 +25,13 @@ const LEAST_PARALLEL: u32 = 32;
 const MOST_EXTENTS: u64 = 4_000_000;
 
 /// The setup that repeats a recorded run: its drive as its discards show it, its extents, and its
-/// readers. Without a policy the record's file system's. Also what the drive's card assumes.
+/// readers. Without a policy the record's file system's. Also what was converted and what the drive's
+/// card assumes, in sentences.
 pub(super) fn setup(
     path: &Path,
     common: &Common,
     policy: Option<PolicyKind>,
-) -> Result<(Setup, Option<String>), Error> {
+) -> Result<(Setup, Vec<String>), Error> {
     let name = input::name(path);
     let input = input::read(path)?;
     let record = match input.is_slowed() {
@@ -39,7 +41,12 @@ pub(super) fn setup(
     let records = [&record];
     let policy = policy.unwrap_or_else(|| of_file_system(&record.head.target));
     let fit = fit::fit(&records)?;
-    let assumed = fit.only_bytes().map(of_one_size);
+    let slowed = slower(&record.head.devices).ok().flatten();
+    let notes = slowed
+        .iter()
+        .map(converted)
+        .chain(fit.only_bytes().map(of_one_size));
+    let notes = notes.collect();
     let mut card = fit.card(&made::of(&records, None))?;
     let verdict = crate::record_output::verdict(&record);
     let reads = reads(&verdict);
@@ -78,7 +85,7 @@ pub(super) fn setup(
     }
     setup.interval = Duration::from_secs_f64(record.head.interval_ms / 1e3);
     setup.baseline = Duration::from_secs(5);
-    Ok((setup, assumed))
+    Ok((setup, notes))
 }
 
 /// The policy with which a file system sends its discards.
@@ -91,6 +98,14 @@ fn of_file_system(target: &Target) -> PolicyKind {
         (FileSystem::F2fs, _) => PolicyKind::F2fs,
         _ => PolicyKind::Ext4Online,
     }
+}
+
+/// The sentence about a record in stretched time.
+fn converted(slowed: &Slower) -> String {
+    let (times, how) = slowed.in_words();
+    format!(
+        "The record's drive was {times} times {how} than the one it stands for. All times are that one's."
+    )
 }
 
 /// The sentence about a card that holds for one size of discards.
@@ -161,6 +176,19 @@ mod tests {
     use record::*;
 
     use super::*;
+
+    #[test]
+    fn a_record_in_stretched_time_is_said_to_be_converted() {
+        let (times, converted_already) = (4.0, true);
+        let said = converted(&Slower {
+            times,
+            converted: converted_already,
+        });
+        assert!(
+            said.starts_with("The record's drive was 4 times slower"),
+            "{said}"
+        );
+    }
 
     /// A control run, and from 8 s on a deletion of 160 MiB: in each second discards of 32 MiB, so
     /// many MiB together.

@@ -33,11 +33,11 @@ pub(crate) fn run(args: &SimArgs) -> Result<Exit, Error> {
 
 fn one(args: &RunArgs) -> Result<Exit, Error> {
     let named = args.policy.as_deref().map(setup::policy).transpose()?;
-    let (mut simulated, assumed) = match &args.like {
+    let (mut simulated, notes) = match &args.like {
         Some(path) => like::setup(path, &args.common, named)?,
         None => {
             let policy = named.unwrap_or(PolicyKind::Ext4Online);
-            (setup::of(&args.common, policy)?, None)
+            (setup::of(&args.common, policy)?, Vec::new())
         }
     };
     setup::change(from_mut(&mut simulated), &args.common.set, false)?;
@@ -50,8 +50,8 @@ fn one(args: &RunArgs) -> Result<Exit, Error> {
     let verdict = record_output::verdict(record_made);
     text.print(&record_output::ended(record_made, &verdict, &text.style()));
     text.print(&format!("\n{}", table::single(&simulated, &outcome)));
-    if let Some(assumed) = assumed {
-        text.print(&format!("! {assumed}\n"));
+    for note in notes {
+        text.print(&format!("! {note}\n"));
     }
     if let Some(record) = record {
         record.whole_record(record_made)?;
