@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use linux::files::{self, Caching, FileError};
+use linux::files::{self, Caching, FileError, FileExtent};
 use record::units::names::shown;
 use ssd::Card;
 use storage::stack::Stack;
@@ -63,18 +63,32 @@ pub fn if_deleted(
     }
     let fs = stack.file_system.as_ref();
     let skips_unwritten = fs.is_some_and(|fs| fs.rules().skips_unwritten());
-    let mut ranges: Vec<Range<u64>> = Vec::new();
+    let cuts = Cuts::of(stack, fs.map(|fs| fs.sends).unwrap_or_default());
+    // Without a journal each call that unlinks sends its own discards.
+    let by_file = fs.is_some_and(|fs| fs.rules().is_ext() && !fs.journal);
+    let mut found: Vec<Vec<Range<u64>>> = Vec::new();
     for path in &walk.files {
         let file = files::open_read(path, Caching::Buffered)?;
         let extents = files::extents_within(&file, 0, u64::MAX)?;
         let freed = extents.iter().filter(|extent| {
             extent.on_disk && !extent.shared && !(extent.unwritten && skips_unwritten)
         });
-        ranges.extend(freed.map(|extent| extent.physical..extent.physical + extent.length));
+        let range = |extent: &FileExtent| extent.physical..extent.physical + extent.length;
+        found.push(freed.map(range).collect());
     }
-    ranges.sort_by_key(|range| range.start);
-    let setting = fs.map(|fs| fs.sends).unwrap_or_default();
-    Ok(count(joined(ranges), Cuts::of(stack, setting), card))
+    Ok(count(requests(found, by_file), cuts, card))
+}
+
+/// Joins neighbours among the ranges of all files, or, if `by_file`, among those of each.
+fn requests(mut files: Vec<Vec<Range<u64>>>, by_file: bool) -> Vec<Range<u64>> {
+    if !by_file {
+        files = vec![files.concat()];
+    }
+    let in_order = |mut ranges: Vec<Range<u64>>| {
+        ranges.sort_by_key(|range| range.start);
+        joined(ranges)
+    };
+    files.into_iter().flat_map(in_order).collect()
 }
 
 fn metadata(path: &Path) -> Result<Metadata, DeletionError> {
@@ -145,6 +159,13 @@ mod tests {
         assert_eq!(walk.files.len(), 1, "{:?}", walk.files);
         walk.add(&at("outside")).unwrap();
         assert_eq!(walk.files.len(), 2);
+    }
+
+    #[test]
+    fn each_file_sends_its_own_discards_where_there_is_no_journal() {
+        let files = || vec![vec![8..12, 0..4], vec![4..8], vec![]];
+        assert_eq!(requests(files(), false), [0..12]);
+        assert_eq!(requests(files(), true), [0..4, 8..12, 4..8]);
     }
 
     #[test]

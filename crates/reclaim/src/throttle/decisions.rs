@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use pace::{Discards, Flushes, GoalResult, Observed, Others, Why};
+use pace::{Discards, Flushes, GoalResult, Kept, Limit, Observed, Others, Why};
 use record::absence::Absent;
+use storage::FileSystem;
 
 use crate::volume::Cleaned;
 
@@ -119,6 +120,9 @@ pub struct Summary {
     pub answered: bool,
     /// Whether the devices count; otherwise `discarded` and `discards` are no measurement.
     pub counted: bool,
+    /// The file system, if it sends its discards in the background later. Those that came meanwhile
+    /// are then not known to be of this deletion, and nothing is measured on them.
+    pub later: Option<FileSystem>,
     /// The most that the foreground may have lost by the discards, as the pacer charged them.
     /// It is no measurement; `None` where the pacer doesn't charge.
     pub charged: Option<Duration>,
@@ -140,9 +144,95 @@ pub struct Summary {
     pub absences: Vec<Absent>,
 }
 
+impl Summary {
+    /// Removes all figures that assume that the discards were of this deletion: this file system
+    /// sends them later.
+    pub(crate) fn without_discards(mut self, fs: FileSystem) -> Summary {
+        for goal in &mut self.goals {
+            if matches!(goal.limit, Limit::Slowdown(_) | Limit::MaxLatency(_)) {
+                *goal = GoalResult {
+                    kept: Kept::NotMeasured,
+                    measured: None,
+                    witness: None,
+                    first_missed_s: None,
+                    worst: None,
+                    ..*goal
+                };
+            }
+        }
+        let observed = self.observed.map(|observed| Observed {
+            readers: None,
+            flushers: None,
+            canary: None,
+            ..observed
+        });
+        Summary {
+            counted: false,
+            later: Some(fs),
+            observed,
+            ..self
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_goal_is_not_judged_by_discards_that_come_later() {
+        let result = |limit| GoalResult {
+            limit,
+            kept: Kept::Met,
+            measured: Some(pace::Measured {
+                value: 0.03,
+                low: 0.02,
+                high: 0.04,
+            }),
+            witness: Some(pace::Witness::Canary),
+            first_missed_s: None,
+            worst: None,
+        };
+        let limits = [
+            Limit::Slowdown(0.1),
+            Limit::MaxLatency(Duration::from_millis(5)),
+            Limit::Deadline(Duration::from_secs(60)),
+        ];
+        let summary = Summary {
+            elapsed: Duration::from_secs(2),
+            freed: 300 << 20,
+            exempt: 0,
+            discarded: 256 << 20,
+            discards: 17,
+            discarded_twice: 0,
+            written_off: 0,
+            answered: true,
+            counted: true,
+            later: None,
+            charged: None,
+            rest: Duration::ZERO,
+            observed: None,
+            goals: limits.map(result).to_vec(),
+            protected: None,
+            cleaned: None,
+            decisions: Decisions::default(),
+            absences: Vec::new(),
+        };
+        let later = summary.without_discards(FileSystem::Btrfs);
+        let kept = later
+            .goals
+            .iter()
+            .map(|goal| (goal.kept, goal.measured.is_some()));
+        assert_eq!(
+            kept.collect::<Vec<_>>(),
+            [
+                (Kept::NotMeasured, false),
+                (Kept::NotMeasured, false),
+                (Kept::Met, true)
+            ]
+        );
+        assert!(!later.counted);
+    }
 
     #[test]
     fn a_million_decisions_are_a_few_thousand_in_their_order() {

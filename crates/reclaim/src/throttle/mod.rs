@@ -397,6 +397,7 @@ impl Throttle {
             written_off: state.written_off,
             answered: state.answered,
             counted: !self.is_paced() || self.monitor.counters.has_devices(),
+            later: None,
             charged: state
                 .charged_s
                 .map(|lost| Duration::from_secs_f64(lost.clamp(0.0, 1e15))),

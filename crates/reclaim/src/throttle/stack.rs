@@ -167,6 +167,12 @@ impl Stack {
         self.mode == DebtMode::Deferred && self.commit == Commit::Within
     }
 
+    /// Returns whether the file system sends its discards in the background, so that none of a
+    /// deletion can be distinguished.
+    pub(crate) fn sends_in_background(&self) -> bool {
+        self.discards_later() && self.file_system.queues_discards()
+    }
+
     /// Returns whether the file system sends discards, so that freeing is paced.
     pub fn is_paced(&self) -> bool {
         self.mode != DebtMode::Never

@@ -316,6 +316,9 @@ impl Volume {
             cleaned: (cleaned.subvolumes > 0).then_some(cleaned),
             ..self.throttle.finish(listener)?
         };
+        if self.stack.sends_in_background() {
+            return Ok(summary.without_discards(self.stack.file_system));
+        }
         Ok(match self.stack.commit {
             Commit::File => summary,
             Commit::Within | Commit::Whole => Summary {

@@ -76,7 +76,11 @@ fn untrimmed(facts: &Inspection, stack: &Stack, fs: &Mounted) -> Option<Finding>
                 (true, false) => ("nothing-trims.cron", shown(at)),
                 (false, false) => ("nothing-trims.cron", "--all".to_owned()),
             };
-            Finding::new(name, at).with("which", which)
+            // A program that is not in cron's PATH is found by its path alone.
+            let program = std::env::current_exe().map_or_else(|_| "trimbench".to_owned(), shown);
+            Finding::new(name, at)
+                .with("which", which)
+                .with("program", program)
         }
         Some(first) => Finding::new("timer-misses-mount", at)
             .with("timer", &first.name)

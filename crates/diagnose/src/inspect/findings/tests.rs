@@ -128,6 +128,9 @@ fn a_mount_that_nothing_trims() {
         remedy.contains("> /etc/cron.d/") && !remedy.contains("systemctl"),
         "{remedy}"
     );
+    let program = std::env::current_exe().unwrap();
+    let command = format!("root {} fstrim", record::units::names::shown(program));
+    assert!(remedy.contains(&command), "{remedy}");
     machine.write("proc/1/comm", "systemd\n");
     timer(&machine, "/sbin/fstrim -a", true);
     assert_eq!(ids(&machine), [""; 0]);

@@ -9,8 +9,10 @@ use std::time::Duration;
 use pace::{GoalResult, Kept};
 use reclaim::throttle::Summary;
 use reclaim::{Cleaned, Event, Intention, Reply, Where};
+use record::DiscardSetting;
 use record::units::names::quoted;
 use record::units::{bytes, counted, seconds};
+use storage::FileSystem;
 
 use super::ask;
 use super::progress::line;
@@ -177,7 +179,10 @@ pub(super) fn summary(summary: &Summary) -> String {
         ),
     };
     let (freed, took) = (bytes(summary.freed), seconds(summary.elapsed.as_secs_f64()));
-    let (discarded, lost) = (discarded(summary), interference::lost(summary));
+    let came = match summary.later {
+        Some(fs) => later(fs, summary.freed.saturating_sub(summary.exempt)),
+        None => format!("{}{gave_up}", discarded(summary)),
+    };
     let exempt = match summary.exempt {
         few if few < NAMED => String::new(),
         some => format!(
@@ -185,7 +190,11 @@ pub(super) fn summary(summary: &Summary) -> String {
             bytes(some)
         ),
     };
-    let text = format!("freed {freed} in {took}, {discarded}{gave_up}{exempt}; {lost}");
+    let lost = match summary.later {
+        Some(_) => String::new(),
+        None => format!("; {}", interference::lost(summary)),
+    };
+    let text = format!("freed {freed} in {took}, {came}{exempt}{lost}");
     let cleaned = summary
         .cleaned
         .iter()
@@ -216,6 +225,12 @@ fn cleaned(work: &Cleaned, summary: &Summary) -> Vec<String> {
     let took = length(took);
     let work = format!("the kernel's cleaner freed {subvolumes} in {took}{quotas}");
     std::iter::once(work).chain(missed).collect()
+}
+
+/// Describes discards that come when the deletion is over.
+fn later(fs: FileSystem, freed: u64) -> String {
+    let (freed, when) = (bytes(freed), fs.when(DiscardSetting::Async, true));
+    format!("the file system discards {freed} later ({when}), which rm does not pace")
 }
 
 /// Describes how much was discarded. The devices count all discards: also those of other programs,
@@ -260,6 +275,7 @@ mod tests {
             written_off: 0,
             answered: true,
             counted: true,
+            later: None,
             charged: None,
             rest: Duration::ZERO,
             observed: None,
@@ -285,6 +301,24 @@ mod tests {
         assert!(more.contains(claimed), "{more}");
         assert!(said(64 * mib, 64 * mib + 4096).contains("64.0 MiB discarded;"));
         assert_eq!(said(0, mib), "");
+    }
+
+    #[test]
+    fn discards_that_come_later_are_announced_and_not_measured() {
+        let later = |later, written_off| Summary {
+            counted: false,
+            later: Some(later),
+            written_off,
+            ..of(300 << 20, 256 << 20)
+        };
+        assert_eq!(
+            summary(&later(FileSystem::Btrfs, 300 << 20)),
+            "trimbench rm: freed 300 MiB in 2.0 s, the file system discards 300 MiB later (in the \
+             background, 120 s after the deletion), which rm does not pace\n"
+        );
+        let f2fs = summary(&later(FileSystem::F2fs, 0));
+        let claimed = "(in the background, when it is idle), which rm does not pace\n";
+        assert!(f2fs.ends_with(claimed), "{f2fs}");
     }
 
     #[test]
