@@ -153,10 +153,7 @@ fn next(lab: &Lab, info: &Info) -> String {
         None => "takes it down; its data are gone",
         Some(_) => "takes it down; the store keeps its data",
     };
-    let (exec, stats) = (
-        format!("exec {name} -- COMMAND"),
-        format!("stats {name}"),
-    );
+    let (exec, stats) = (format!("exec {name} -- COMMAND"), format!("stats {name}"));
     let mut steps = vec![
         (lab_command(&exec), "anything else, as its foreground"),
         (lab_command(&stats), "what the drive does"),
