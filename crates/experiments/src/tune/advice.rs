@@ -418,11 +418,12 @@ fn lost_share(point: &Point) -> String {
 }
 
 /// The cost of deleting 100 GiB for other I/O, extrapolated from a small deletion, with the range of
-/// several runs.
+/// several runs. A single run has two digits.
 fn per_100_gib(point: &Point, goal: &Goal) -> String {
     let gib = goal.deleted_bytes.max(1) as f64 / GIB as f64;
     let each = |s: f64| match s {
         s if s < NOTHING_S => "0 s".to_owned(),
+        s if point.runs < 2 => roughly(100.0 * s / gib),
         s => record::units::seconds(100.0 * s / gib),
     };
     let Spread {
@@ -435,6 +436,19 @@ fn per_100_gib(point: &Point, goal: &Goal) -> String {
     match median {
         _ if high.max(median) < NOTHING_S => "no measurable time".to_owned(),
         s => format!("about {} per 100 GiB{range}", each(s)),
+    }
+}
+
+/// Seconds in one or two digits, e.g. `41 s` or `7 min`.
+fn roughly(s: f64) -> String {
+    match s {
+        s if s >= 5970.0 => format!("{:.0} h", s / 3600.0),
+        s if s >= 99.5 => format!("{:.0} min", s / 60.0),
+        s => {
+            let digit = 10_f64.powf(s.log10().floor() - 1.0);
+            let shown = record::units::seconds((s / digit).round() * digit);
+            shown.replace(".0 ", " ")
+        }
     }
 }
 

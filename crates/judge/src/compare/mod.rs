@@ -111,7 +111,7 @@ pub fn compare(groups: &[Group<'_>]) -> Comparison {
     Comparison {
         schema: COMPARE_SCHEMA.to_owned(),
         summaries: summary::sentences(&summaries, &figures),
-        notes: summary::notes(&summaries, &figures, &heads),
+        notes: summary::notes(&summaries, &figures, &heads, &verdicts),
         set_up: set_up::differences(&heads, &verdicts),
         groups: summaries,
         figures,

@@ -117,8 +117,18 @@ pub(super) fn of_actor(
     }
 }
 
-/// A figure that a run has once; `None` where it doesn't tell.
+/// A figure that a run has once; `None` where it doesn't tell. Figures of discards may include
+/// others', and nothing within such a run tells how many.
 pub(super) fn of_run(run: &Sampled<'_>, figure: Figure) -> Option<Estimate> {
+    let estimate = of_its_own(run, figure)?;
+    match run.verdict.others {
+        Some(_) if estimate.value > 0.0 => once(Some(estimate.value)),
+        _ => Some(estimate),
+    }
+}
+
+/// The same of a run beside which nobody else discards.
+fn of_its_own(run: &Sampled<'_>, figure: Figure) -> Option<Estimate> {
     let discard = &run.verdict.discard;
     // A run that was watched and had no discards discarded nothing.
     let watched = |n: Option<u64>| n.map(|n| counted(n as f64));
@@ -285,6 +295,9 @@ fn ratio(parts: impl Iterator<Item = (f64, f64)> + Clone) -> Option<Spread> {
     Some(Spread::of_mean(&apart)?.times(apart.len() as f64 / below))
 }
 
+/// A percentile rests on at least so many longer latencies.
+const ENOUGH: f64 = 8.0;
+
 /// A percentile. Which share of the operations took longer than it scatters from
 /// interval to interval; that share is looked up among all latencies.
 fn latency(
@@ -310,17 +323,25 @@ fn latency(
             ratio(measured.map(|i| (i.ops * of(i), i.ops))),
         ));
     };
+    let beyond = 1.0 - percentile.quantile();
+    let count = histogram.len() as f64;
+    // The few longest say nothing of how a percentile scatters.
+    if count * beyond < ENOUGH {
+        return once(Some(value));
+    }
     let shares = measured.map(|i| (i.ops * above(i, value), i.ops));
     let (above, all) = shares
         .clone()
         .fold((0.0, 0.0), |s, p| (s.0 + p.0, s.1 + p.1));
     let spread = ratio(shares).filter(|_| above > 0.0).map(|share| {
-        let beyond = 1.0 - percentile.quantile();
-        let deviation = beyond * (share.variance.sqrt() * all / above).min(1.0);
+        let chance = ((1.0 - beyond) / (count * beyond)).sqrt();
+        let deviation = beyond * (share.variance.sqrt() * all / above).max(chance).min(1.0);
         let at = |beyond: f64| histogram.value_at_quantile(1.0 - beyond) as f64 / 1e3;
         let apart = at(beyond - deviation) - at(beyond + deviation);
+        // Latencies of one bucket look equal.
+        let bucket = histogram.equivalent_range((value * 1e3) as u64) as f64 / 1e3;
         Spread {
-            variance: (apart / 2.0).powi(2),
+            variance: (apart.max(bucket) / 2.0).powi(2),
             ..share
         }
     });

@@ -2,7 +2,7 @@
 
 use super::comparison::{Basis, Change, ChangeFinding, Compared, Doubt, GroupSummary};
 use super::figure::Figure;
-use crate::verdict::Finding;
+use crate::verdict::{Finding, Verdict};
 use record::Head;
 
 /// Fewer repeats than these tell little of how runs scatter.
@@ -133,6 +133,20 @@ fn left_out(groups: &[GroupSummary]) -> Vec<String> {
     notes
 }
 
+/// Names the runs whose figures of discards may include others'.
+fn beside_others(groups: &[GroupSummary], verdicts: &[Vec<&Verdict>]) -> Option<String> {
+    let runs = groups.iter().flat_map(|group| &group.runs);
+    let runs = runs.zip(verdicts.iter().flatten());
+    let names: Vec<&str> = runs
+        .filter(|(_, verdict)| verdict.others.is_some())
+        .map(|(run, _)| run.name.as_str())
+        .collect();
+    (!names.is_empty()).then(|| {
+        let names = names.join(", ");
+        format!("Figures of discards may include those of others, which came beside: {names}.")
+    })
+}
+
 /// Names the actors that a single group has, so that nothing compares them.
 fn alone(groups: &[GroupSummary], figures: &[Compared]) -> Option<String> {
     let mut names: Vec<String> = Vec::new();
@@ -167,9 +181,11 @@ pub(super) fn notes(
     groups: &[GroupSummary],
     figures: &[Compared],
     heads: &[Vec<&Head>],
+    verdicts: &[Vec<&Verdict>],
 ) -> Vec<String> {
     let mut notes: Vec<String> = same_run(groups, heads).into_iter().collect();
     notes.extend(left_out(groups));
+    notes.extend(beside_others(groups, verdicts));
     notes.extend(alone(groups, figures));
     let of = |runs: std::ops::Range<usize>| -> Vec<&str> {
         let groups = groups

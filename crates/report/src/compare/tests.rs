@@ -73,7 +73,11 @@ fn a_comparison_is_told_as_text() {
         assert!(text.contains(said), "{said:?} missing in:\n{text}");
     }
     let at = |said: &str| text.find(said).unwrap();
-    assert!(at("note  One run each") < at("  lost time  "), "{text}");
+    let first = at("  lost time  ");
+    assert!(
+        first < at("What differs in the set-up") && first < at("note  One run each"),
+        "{text}"
+    );
     for width in [40, 60, 80, 200] {
         let text = terminal(&comparison, &style(width));
         assert!(

@@ -15,19 +15,11 @@ const VALUE: usize = 14;
 /// Columns that a change may need.
 const CHANGE: usize = 30;
 
-/// A comparison as text: the groups, the set-up, warnings and notes, a sentence each, the tables.
-/// The figures come last, because a long text scrolls away from its begin.
+/// A comparison as text: the groups, a sentence each, the tables, the set-up, warnings and notes.
+/// The first figures are on the first screen, and the warnings on the last.
 pub fn comparison(comparison: &Comparison, style: &Style) -> String {
     let mut page = Page::new(style);
     groups(&mut page, comparison);
-    set_up(&mut page, comparison);
-    page.blank();
-    for warning in words::warnings(comparison) {
-        page.labelled(ink(Ink::Bold, "warning"), 9, &[plain(warning)]);
-    }
-    for note in &comparison.notes {
-        page.labelled(ink(Ink::Dim, "note"), 6, &[plain(note.as_str())]);
-    }
     page.blank();
     for summary in &comparison.summaries {
         page.labelled(plain(""), 0, &[ink(Ink::Bold, summary.as_str())]);
@@ -38,6 +30,14 @@ pub fn comparison(comparison: &Comparison, style: &Style) -> String {
         rows(&mut page, comparison, &table.rows);
     }
     page.labelled(plain(""), 2, &[ink(Ink::Dim, words::LEGEND)]);
+    set_up(&mut page, comparison);
+    page.blank();
+    for warning in words::warnings(comparison) {
+        page.labelled(ink(Ink::Bold, "warning"), 9, &[plain(warning)]);
+    }
+    for note in &comparison.notes {
+        page.labelled(ink(Ink::Dim, "note"), 6, &[plain(note.as_str())]);
+    }
     page.finish()
 }
 

@@ -307,8 +307,17 @@ fn a_median_of_runs_that_differ_has_its_range() {
     );
     let cost = &advice.costs[1].cost;
     assert!(cost.contains("per 100 GiB (0 s to 18.0 s)"), "{cost}");
-    // A single run has none.
+    // A single run has none, and two digits.
     rm.runs = 1;
-    let advice = advise(&[now, rm], &NOW);
-    assert!(!advice.costs[1].cost.contains('('), "{advice:?}");
+    for (lost_s, said) in [
+        (1.622, "about 41 s per 100 GiB"),
+        (0.1622, "about 4.1 s per"),
+        (0.01622, "about 0.41 s per"),
+        (16.22, "about 7 min per"),
+    ] {
+        rm.lost_s.median = lost_s;
+        let advice = advise(&[now.clone(), rm.clone()], &NOW);
+        let cost = &advice.costs[1].cost;
+        assert!(cost.contains(said) && !cost.contains('('), "{cost}");
+    }
 }

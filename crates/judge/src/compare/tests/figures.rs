@@ -113,39 +113,55 @@ fn what_happens_once_needs_repeats() {
 }
 
 #[test]
+fn discards_that_may_be_others_take_repeats() {
+    let mut beside = MADE.record();
+    let before = &mut beside.intervals.devices[0];
+    (before.discards[50], before.discard_bytes[50]) = (10, 2_000_000_000);
+    let comparison = compared(&[("a", &[beside]), ("b", &[MADE.seed(2).record()])]);
+    for name in ["bytes", "commands", "trim"] {
+        let change = change(&comparison, Figure::named(name).unwrap());
+        assert_eq!(change.why, Some(Doubt::MeasuredOnce), "{name}: {change:?}");
+    }
+    let note = "Figures of discards may include those of others, which came beside: a-0.";
+    assert!(comparison.notes.iter().any(|n| n == note), "{comparison:?}");
+}
+
+/// A record with so many times 2000 latencies in each phase.
+fn with_histograms(seed: u64, slower: f64, times: u64) -> RunRecord {
+    let mut record = Made {
+        within: 0.1,
+        ..MADE
+    }
+    .seed(seed)
+    .record();
+    for (phase, factor) in [
+        (PhaseName::Baseline, slower),
+        (PhaseName::Delete, 3.0),
+        (PhaseName::Recovery, 1.0),
+    ] {
+        let mut histogram = latency_histogram();
+        for i in 1..2000_u64 {
+            let tail = 1.0 - i as f64 / 2000.0;
+            let us = 100.0 * factor * (0.5 / tail).powf(0.177);
+            histogram.record_n((us * 1e3) as u64, times).unwrap();
+        }
+        record.histograms.push(PhaseHistogram {
+            actor: 0,
+            latency: Latency::Response,
+            phase,
+            part: Part::Main,
+            histogram,
+        });
+    }
+    record
+}
+
+#[test]
 fn a_percentile_scatters_as_its_intervals_do() {
-    let with_histograms = |seed: u64, slower: f64| {
-        let mut record = Made {
-            within: 0.1,
-            ..MADE
-        }
-        .seed(seed)
-        .record();
-        for (phase, factor) in [
-            (PhaseName::Baseline, slower),
-            (PhaseName::Delete, 3.0),
-            (PhaseName::Recovery, 1.0),
-        ] {
-            let mut histogram = latency_histogram();
-            for i in 1..2000_u64 {
-                let tail = 1.0 - i as f64 / 2000.0;
-                let us = 100.0 * factor * (0.5 / tail).powf(0.177);
-                histogram.record_n((us * 1e3) as u64, 10).unwrap();
-            }
-            record.histograms.push(PhaseHistogram {
-                actor: 0,
-                latency: Latency::Response,
-                phase,
-                part: Part::Main,
-                histogram,
-            });
-        }
-        record
-    };
     let (a, b, c) = (
-        with_histograms(1, 1.0),
-        with_histograms(2, 1.0),
-        with_histograms(3, 1.3),
+        with_histograms(1, 1.0, 10),
+        with_histograms(2, 1.0, 10),
+        with_histograms(3, 1.3, 10),
     );
     let comparison = compared(&[("a", &[a]), ("b", &[b]), ("c", &[c])]);
     for name in ["baseline.p50", "baseline.p99"] {
@@ -164,4 +180,32 @@ fn a_percentile_scatters_as_its_intervals_do() {
         );
         assert!((changes[1].relative.unwrap() - 0.3).abs() < 0.01);
     }
+}
+
+#[test]
+fn a_percentile_of_few_latencies_is_measured_once() {
+    let (a, b) = (with_histograms(1, 1.0, 1), with_histograms(2, 1.3, 1));
+    let comparison = compared(&[("a", &[a]), ("b", &[b])]);
+    // Two latencies are longer than the 99.9th percentile, and twenty than the 99th.
+    let longest = change(&comparison, Figure::named("baseline.p999").unwrap());
+    assert_eq!(longest.why, Some(Doubt::MeasuredOnce), "{longest:?}");
+    let most = change(&comparison, Figure::named("baseline.p99").unwrap());
+    let wide = most.relative_high.unwrap() - most.relative_low.unwrap();
+    assert!(wide > 0.1, "{most:?}");
+}
+
+#[test]
+fn latencies_of_one_bucket_have_an_interval() {
+    let steady = |us: u64| {
+        let mut record = with_histograms(us, 1.0, 10);
+        for phase in &mut record.histograms {
+            phase.histogram.reset();
+            phase.histogram.record_n(1000 * us, 20_000).unwrap();
+        }
+        record
+    };
+    let comparison = compared(&[("a", &[steady(100)]), ("b", &[steady(200)])]);
+    let change = change(&comparison, Figure::named("baseline.p50").unwrap());
+    assert_eq!(change.finding, ChangeFinding::Differs, "{change:?}");
+    assert!(change.absolute_low < change.absolute_high, "{change:?}");
 }
