@@ -16,7 +16,11 @@ pub fn text(update: &Update) -> String {
     for device in update.devices.iter().filter(|one| one.is_busy()) {
         text += &format!("{time} {}\n", line(device, update.debt(&device.device)));
         for pace in update.paces(&device.device) {
-            text += &format!("{time} {pace}\n");
+            let line = format!("{time} {pace}\n");
+            // Once, though several devices are below the file system.
+            if !text.contains(&line) {
+                text += &line;
+            }
         }
     }
     if text.is_empty() {
@@ -168,6 +172,21 @@ mod tests {
         let expected = "waited: dd (pid 14925) 0.97 s of 1.0 s in write: behind discards of loop7 \
                         or vda, if it waited there";
         assert!(text.contains(expected), "{text}");
+    }
+
+    #[test]
+    fn pending_discards_are_named_once_with_when_they_begin() {
+        let mut update = stall(0.0);
+        let debt = update.debts[0].devices.clone();
+        update.debts[0].takes_s = Some(0.1);
+        let mut below = update.devices[0].clone();
+        below.device = "vdz".to_owned();
+        update.debts[0].devices = [debt, vec!["vdz".to_owned()]].concat();
+        update.devices.push(below);
+        let text = text(&update);
+        let expected = "pending on /mnt/lab: 1.0 GiB, begins up to 120 s after the deletion, \
+                        at most 20 discards/s (iops_limit), then takes less than 1 s";
+        assert_eq!(text.matches(expected).count(), 1, "{text}");
     }
 
     #[test]

@@ -192,7 +192,8 @@ impl Update {
 }
 
 impl Debt {
-    /// `pending on /data: 1.0 GiB, at most 20 discards/s (iops_limit), about 15 s`.
+    /// `pending on /data: 1.0 GiB, begins up to 120 s after the deletion, at most 20 discards/s
+    /// (iops_limit), then takes about 15 s`.
     fn pace(&self) -> Option<String> {
         let pending = self.bytes.is_some_and(|bytes| bytes > 0);
         let takes_s = self.takes_s.filter(|_| pending)?;
@@ -201,10 +202,16 @@ impl Debt {
             None => "no iops_limit: spread over six hours at most".to_owned(),
         };
         Some(format!(
-            "pending on {}: {}, {limit}, about {}",
+            "pending on {}: {}, begins up to 120 s after the deletion, {limit}, then takes {}",
             record::units::names::shown(&self.mount),
             self.words()?,
-            record::units::minutes(std::time::Duration::from_secs_f64(takes_s))
+            match takes_s < 1.0 {
+                true => "less than 1 s".to_owned(),
+                false => format!(
+                    "about {}",
+                    record::units::minutes(std::time::Duration::from_secs_f64(takes_s))
+                ),
+            }
         ))
     }
 

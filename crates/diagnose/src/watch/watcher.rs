@@ -218,6 +218,8 @@ impl Watcher {
             .devices
             .retain(|number, _| devices.iter().any(|one| one.number == *number));
         window.sampled = self.sampler.drain();
+        window.trace.own.clone_from(&piece.own);
+        window.trace.senders.clone_from(&piece.senders);
     }
 
     fn device(&self, device: &Device, did: &Did, piece: &Trace) -> DeviceUpdate {
@@ -259,7 +261,8 @@ impl Watcher {
     /// The processes that were blocked on the devices that are watched, and those of which it isn't
     /// known where they waited most.
     fn blocked(&self) -> Vec<Blocked> {
-        if !self.window.sampled.samples.iter().any(Sample::waits) {
+        let window = &self.window;
+        if window.trace.own.is_empty() && !window.sampled.samples.iter().any(Sample::waits) {
             return Vec::new();
         }
         let watched = |victim: &Victim| {

@@ -4,19 +4,23 @@
 //! a commit, a lock) is discards' fault for as long as a discard was in flight on that device. The
 //! device's statistics must agree that its discards slow other I/O down.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use linux::mounts::DeviceNumber;
-use storage::disks::{Disks, Place as Below};
+use storage::disks::Place as Below;
 
 use super::devices::{hung, slows_others, work};
 use super::frames::Place;
 use super::observe::Observation;
-use super::report::{Cause, Client, Sampling, SenderWork, Stretch, Verdict, Victim, Wait, Why};
+use super::report::{Cause, Client, Sampling, SenderWork, Verdict, Victim, Wait, Why};
 use super::sampler::Sample;
 use super::spans::Spans;
-use super::timeline::{stretches, tally};
 use super::{SCHEMA, Subject, sentence};
+use gather::gather;
+use own::OwnCalls;
+
+mod gather;
+mod own;
 
 /// So much of the blocked time makes it discards' fault.
 const MOST: f64 = 0.5;
@@ -24,8 +28,8 @@ const MOST: f64 = 0.5;
 const PART: f64 = 0.1;
 /// Of all time, a fault is at least this share, and so many seconds.
 const LEAST: (f64, f64) = (0.02, 0.02);
-/// A wait whose place isn't known may be at a device whose discards cover this share of it.
-const SUSPECT: f64 = 0.1;
+/// Fewer looks than this at a victim make rough figures.
+pub(super) const FEW_LOOKS: u64 = 10;
 
 /// Draws the conclusions. `command`: the name to call a [`Subject::Family`] by.
 pub fn explain(observation: &Observation, subject: &Subject, command: Option<&str>) -> Why {
@@ -37,7 +41,16 @@ pub fn explain(observation: &Observation, subject: &Subject, command: Option<&st
         let belongs = |one| one == pid || whole && !is_server(observation, one);
         gather(observation, &waiting, pid, name, &belongs).1
     });
-    let verdict = victims.first().map_or(Verdict::Nothing, verdict);
+    let first = victims.first();
+    let discarding_s = timeline.iter().flatten().map(|one| one.discarding_s).sum();
+    let verdict = match first.map_or(Verdict::Nothing, verdict) {
+        Verdict::NotTrim | Verdict::Nothing
+            if is_blind(observation) && first.is_some_and(|one| may_be(one, discarding_s)) =>
+        {
+            Verdict::Unclear
+        }
+        verdict => verdict,
+    };
     let senders =
         super::senders::senders(&observation.trace, &observation.disks, &observation.mounted);
     for (index, victim) in victims.iter_mut().enumerate() {
@@ -108,8 +121,10 @@ fn in_order(
 ) -> (Vec<Victim>, Option<(Client, f64)>) {
     let mut all = victims(observation, waiting, subject);
     all.sort_by(|a, b| {
-        (b.discards_s, b.blocked_s, b.seconds)
-            .partial_cmp(&(a.discards_s, a.blocked_s, a.seconds))
+        // Next to nothing in discards doesn't make one the first.
+        let long_s = |one: &Victim| Some(one.discards_s).filter(|one| *one >= LEAST.1);
+        (long_s(b), b.blocked_s, b.seconds)
+            .partial_cmp(&(long_s(a), a.blocked_s, a.seconds))
             .unwrap_or(std::cmp::Ordering::Equal)
     });
     let (mut servers, mut own): (Vec<Victim>, Vec<Victim>) = all
@@ -197,15 +212,35 @@ fn main_cause(victim: &Victim) -> Option<Cause> {
 fn verdict(victim: &Victim) -> Verdict {
     let (least_share, least_s) = LEAST;
     let counts = |seconds: f64| seconds >= least_share * victim.seconds && seconds >= least_s;
-    if counts(victim.discards_s) && victim.discards_s >= MOST * victim.blocked_s {
+    // What was traced is no slip of a few looks.
+    let traced = victim.traced_s > 0.0 && victim.traced_s >= least_share * victim.seconds;
+    let some = traced || counts(victim.discards_s);
+    if some && victim.discards_s >= MOST * victim.blocked_s {
         Verdict::Trim
-    } else if counts(victim.discards_s) && victim.discards_s >= PART * victim.blocked_s {
+    } else if traced || some && victim.discards_s >= PART * victim.blocked_s {
         Verdict::PartlyTrim
     } else if counts(victim.blocked_s) || main_cause(victim) == Some(Cause::Cpu) {
         Verdict::NotTrim
     } else {
         Verdict::Nothing
     }
+}
+
+/// Whether neither stacks nor senders were to be seen.
+fn is_blind(observation: &Observation) -> bool {
+    let sampled = &observation.sampled;
+    let no_stacks = sampled.without_stacks || sampled.stacks.iter().all(Vec::is_empty);
+    observation.trace.statistics_only && no_stacks
+}
+
+/// Whether the discards that were in flight for so long may explain a good part of a victim's wait.
+/// A few looks may have missed one.
+fn may_be(victim: &Victim, discarding_s: f64) -> bool {
+    let waited_s = match victim.looks < FEW_LOOKS {
+        true => victim.seconds,
+        false => victim.blocked_s,
+    };
+    waited_s >= LEAST.0 * victim.seconds && discarding_s > LEAST.0 * waited_s
 }
 
 /// The stretches of time in which devices keep threads waiting.
@@ -225,6 +260,8 @@ struct Waiting {
     /// The cause of a wait for a lock on a file. Of a whole machine, programs that wait for each
     /// other by design are none that wait for storage.
     for_program: Cause,
+    /// The calls of programs that sent discards.
+    own: Vec<OwnCalls>,
 }
 
 /// Devices that a wait may be at.
@@ -306,6 +343,7 @@ impl Waiting {
                 _ => Cause::Lock,
             },
             discards: any.fold(Spans::default(), |sum, one| sum.with(one)),
+            own: own::calls(observation, subject),
         }
     }
 
@@ -391,92 +429,16 @@ fn victims(observation: &Observation, waiting: &Waiting, subject: &Subject) -> V
             pids.push((looked.thread.pid, looked.comm.clone()));
         }
     }
+    // No look met these, and the events of their discards show that they waited.
+    for one in &waiting.own {
+        if pids.iter().all(|(pid, _)| *pid != one.pid) {
+            pids.push((one.pid, one.name.clone()));
+        }
+    }
     pids.into_iter()
         .map(|(pid, name)| gather(observation, waiting, pid, name, &|one| one == pid).0)
         .filter(|victim| victim.seconds > 0.0)
         .collect()
-}
-
-/// The time of some processes together: at each moment the thread counts whose wait matters most.
-fn gather(
-    observation: &Observation,
-    waiting: &Waiting,
-    pid: u32,
-    name: String,
-    belongs: &dyn Fn(u32) -> bool,
-) -> (Victim, Vec<Stretch>) {
-    let sampled = &observation.sampled;
-    let mine = |sample: &&Sample| belongs(sampled.threads[sample.thread].thread.pid);
-    let all: Vec<&Sample> = sampled.samples.iter().filter(mine).collect();
-    let mut waits: HashMap<Way, Spent> = HashMap::new();
-    let mut timeline = stretches(observation, &waiting.discards_at(&all));
-    let mut last_s = None;
-    for turn in all.chunk_by(|a, b| a.at_s == b.at_s) {
-        let at_s = turn[0].at_s;
-        let longest = turn.iter().map(|s| s.stands_for_s).fold(0.0, f64::max);
-        let seconds = last_s.map_or(longest, |last| longest.min(at_s - last));
-        last_s = Some(at_s);
-        let causes =
-            |sample: &&Sample| waiting.causes(sample, &sampled.stacks[sample.stack], seconds);
-        let rank = |sample: &&Sample| {
-            let all = causes(sample);
-            let most = all.iter().max_by(|a, b| a.1.total_cmp(&b.1));
-            most.map(|one| one.0)
-        };
-        let Some(sample) = turn.iter().min_by_key(|sample| rank(sample)) else {
-            continue;
-        };
-        let call = sample.call.and_then(|call| call.name());
-        for (cause, part) in causes(sample) {
-            let spent = waits
-                .entry((cause, sample.place, call, sample.below))
-                .or_default();
-            spent.seconds += part;
-            if cause == Cause::BehindDiscards && sample.below.is_none() {
-                let stack = &sampled.stacks[sample.stack];
-                for (device, spans) in &waiting.candidates(stack).each {
-                    let covered = waiting.covered(spans, at_s, seconds);
-                    *spent.suspects.entry(*device).or_default() += covered;
-                }
-            }
-            *spent.stacks.entry(sample.stack).or_default() += part;
-            tally(&mut timeline, at_s - observation.from_s, cause, part);
-        }
-    }
-    let mut waits: Vec<Wait> = waits
-        .into_iter()
-        .map(|((cause, place, call, below), spent)| Wait {
-            cause,
-            place,
-            call,
-            at: below.map(|index| sampled.places[index].at.clone()),
-            devices: below.map_or(Vec::new(), |index| {
-                let devices = sampled.places[index].devices.iter();
-                devices.map(|one| observation.disks.name(*one)).collect()
-            }),
-            suspects: spent.suspects(&observation.disks),
-            seconds: spent.seconds,
-            stack: sampled.stacks[spent.most()].clone(),
-        })
-        .collect();
-    waits.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
-    let sum = |of: fn(Cause) -> bool| {
-        let some = waits.iter().filter(|wait| of(wait.cause));
-        // An empty sum is -0.0.
-        some.map(|wait| wait.seconds).sum::<f64>() + 0.0
-    };
-    let looked = sampled.threads.iter().map(|one| one.thread);
-    let looked = looked.filter(|one| belongs(one.pid));
-    let victim = Victim {
-        threads: looked.flat_map(|one| [one.pid, one.tid]).collect(),
-        pid,
-        name,
-        seconds: sum(|_| true),
-        blocked_s: sum(Cause::is_blocked),
-        discards_s: sum(Cause::is_discards),
-        waits,
-    };
-    (victim, timeline)
 }
 
 impl Victim {
@@ -511,33 +473,6 @@ impl Victim {
             .collect();
         self.waits.extend(behind);
         self.waits.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
-    }
-}
-
-/// A way to spend time: cause, place, call, and the file system or device.
-type Way = (Cause, Place, Option<&'static str>, Option<usize>);
-
-/// Time spent in one way, by stack.
-#[derive(Default)]
-struct Spent {
-    seconds: f64,
-    stacks: HashMap<usize, f64>,
-    /// How long each device discarded meanwhile, where the place isn't known.
-    suspects: HashMap<DeviceNumber, f64>,
-}
-
-impl Spent {
-    fn suspects(&self, disks: &Disks) -> Vec<String> {
-        let all = self.suspects.iter();
-        let some = all.filter(|one| *one.1 > 0.0 && *one.1 >= SUSPECT * self.seconds);
-        let mut names: Vec<String> = some.map(|one| disks.name(*one.0)).collect();
-        names.sort();
-        names
-    }
-
-    fn most(&self) -> usize {
-        let most = self.stacks.iter().max_by(|a, b| a.1.total_cmp(b.1));
-        most.map_or(0, |one| *one.0)
     }
 }
 

@@ -13,12 +13,14 @@ use super::frames::{Place, Reason};
 pub enum Verdict {
     /// Most of the waiting is discards' fault.
     Trim,
-    /// At least a tenth of it is.
+    /// At least a tenth of it is, or the victim's own discards took a part of its time.
     PartlyTrim,
     /// It waits for something else.
     NotTrim,
     /// It does not wait for storage.
     Nothing,
+    /// Discards were in flight meanwhile, and neither stacks nor senders were to be seen.
+    Unclear,
 }
 
 /// A report.
@@ -79,9 +81,15 @@ pub struct Victim {
     pub discards_s: f64,
     /// Where the time went, the longest first; the waits add up to `seconds`.
     pub waits: Vec<Wait>,
-    /// Its threads and processes that were looked at.
+    /// Its threads and processes that were looked at or traced.
     #[serde(skip)]
     pub threads: Vec<u32>,
+    /// How often it was looked at.
+    #[serde(skip)]
+    pub looks: u64,
+    /// How long it was in discards of its own by their events, in seconds.
+    #[serde(skip)]
+    pub traced_s: f64,
 }
 
 /// Time that was spent in one way.

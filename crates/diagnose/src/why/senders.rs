@@ -256,19 +256,22 @@ pub(super) fn drives(observation: &Observation, subject: &Subject, pids: &[u32])
 }
 
 /// The discards that are still to come of what these processes deleted: of file systems that send
-/// them after the call.
+/// them after the call, and haven't sent as much as was freed.
 pub(super) fn to_come(trace: &Trace, mounted: &[Place], pids: &[u32]) -> Option<String> {
     let late = |place: &&Place| {
         let own = trace
             .deleters
             .iter()
             .filter(|one| one.on.is_some() && one.on == place.identity && pids.contains(&one.pid));
-        let last_s = own.map(|one| one.last_s).reduce(f64::max);
+        let last_s = own.clone().map(|one| one.last_s).reduce(f64::max);
+        let freed: u64 = own.map(|one| one.bytes).sum();
         let sent = |last_s: f64| {
-            let mut all = trace.senders.iter();
-            all.any(|one| {
-                sends(place, one.reason) && place.exact.contains(&one.on) && one.last_s >= last_s
-            })
+            let all = trace.senders.iter();
+            let here = |one: &&Sender| sends(place, one.reason) && place.exact.contains(&one.on);
+            let mut here = all.filter(here);
+            let bytes: u64 = here.clone().map(|one| one.bytes).sum();
+            freed > 0 && bytes >= freed
+                || here.any(|one| one.last_s >= last_s || one.reason == Reason::ExtCall)
         };
         place.discards && last_s.is_some_and(|last_s| !sent(last_s))
     };

@@ -3,7 +3,8 @@
 use record::units as show;
 
 use super::frames::{Place, Reason};
-use super::report::{Cause, Deletion, SenderWork, Verdict, Victim, Why};
+use super::join::FEW_LOOKS;
+use super::report::{Cause, Deletion, DeviceWork, SenderWork, Verdict, Victim, Why};
 
 /// A victim's own discards are the culprit if they took this share of its wait in the drive.
 const OWN: f64 = 0.1;
@@ -53,6 +54,7 @@ fn answer(why: &Why) -> String {
             rest(victim)
         ),
         Verdict::NotTrim => not_trim(why, victim),
+        Verdict::Unclear => unclear(why, victim),
         Verdict::Nothing if victim.seconds < SHORT_S => format!(
             "{} was not seen to wait: in {} trimbench had {} at it. A higher rate (--set rate=200) makes more.",
             who(why, victim),
@@ -65,6 +67,20 @@ fn answer(why: &Why) -> String {
             show::seconds(victim.seconds),
             show::seconds(victim.blocked_s)
         ),
+    }
+}
+
+/// A time in seconds; of a few looks with one digit. `exact_s` of it is traced.
+fn time_of(victim: &Victim, seconds: f64, exact_s: f64) -> String {
+    if victim.looks >= FEW_LOOKS || seconds <= 0.0 || seconds - exact_s <= seconds / 10.0 {
+        return show::seconds(seconds);
+    }
+    let unit = 10f64.powf(seconds.log10().floor());
+    let rounded = (seconds / unit).round() * unit;
+    match rounded {
+        _ if rounded > victim.seconds => format!("about {}", show::seconds(seconds)),
+        0.0..0.995 => format!("about {:.0} ms", rounded * 1e3),
+        _ => format!("about {rounded:.0} s"),
     }
 }
 
@@ -87,7 +103,7 @@ fn blamed(why: &Why, victim: &Victim, seconds: f64) -> String {
     let mut text = format!(
         "{} waited {} of {}",
         who(why, victim),
-        show::seconds(seconds),
+        time_of(victim, seconds, victim.traced_s),
         show::seconds(victim.seconds)
     );
     if let Some(call) = call_of(victim) {
@@ -228,9 +244,12 @@ fn freed(deletion: &Deletion) -> String {
 }
 
 fn without(why: &Why) -> String {
-    let Some(seconds) = why.without_trim_s.map(show::seconds) else {
+    let (Some(seconds), Some(victim)) = (why.without_trim_s, why.victims.first()) else {
         return String::new();
     };
+    // What isn't exact of the discards isn't of the rest.
+    let guessed_s = (victim.discards_s - victim.traced_s).max(0.0);
+    let seconds = time_of(victim, seconds, seconds - guessed_s);
     match &why.client {
         Some(client) => format!(
             " {} would take {seconds} without TRIM.",
@@ -246,7 +265,7 @@ fn rest(victim: &Victim) -> String {
     let cause = victim.longest_cause(|cause| cause.is_blocked() && !cause.is_discards());
     format!(
         "It waited {} for other things, most of it for {}.",
-        show::seconds(others),
+        time_of(victim, others, 0.0),
         cause.map_or("nothing", Cause::about)
     )
 }
@@ -265,7 +284,7 @@ fn not_trim(why: &Why, victim: &Victim) -> String {
     let mut text = format!(
         "Not TRIM: {} {did}, {} of {}{}.",
         who(why, victim),
-        show::seconds(seconds),
+        time_of(victim, seconds, 0.0),
         show::seconds(victim.seconds),
         call.map_or(String::new(), |call| format!(" (in {call})"))
     );
@@ -274,16 +293,7 @@ fn not_trim(why: &Why, victim: &Victim) -> String {
     if let Some(place) = place.filter(|one| matches!(one, Place::Quotas | Place::Cleaner)) {
         text += &format!(": {}", place.words());
     }
-    let own = own_devices(victim);
-    let busy = why
-        .devices
-        .iter()
-        .filter(|device| {
-            own.as_ref()
-                .is_none_or(|own| own.contains(&device.device.as_str()))
-        })
-        .max_by(|a, b| a.discarding_s.total_cmp(&b.discarding_s));
-    match busy.filter(|one| one.discarding_s > 0.0) {
+    match discarding(why, victim) {
         Some(device) => {
             text += &format!(
                 " Discards were in flight on {} for {} meanwhile{}.",
@@ -295,12 +305,51 @@ fn not_trim(why: &Why, victim: &Victim) -> String {
                 }
             );
         }
-        None => match own {
+        None => match own_devices(victim) {
             Some(own) => text += &format!(" There were no discards on {}.", own.join(" or ")),
             None => text += " There were no discards.",
         },
     }
     text
+}
+
+/// Nobody could see whether the discards made it wait.
+fn unclear(why: &Why, victim: &Victim) -> String {
+    let call = victim.waits.iter().find(|wait| wait.cause.is_blocked());
+    let call = call.and_then(|wait| wait.call);
+    let whole = show::seconds(victim.seconds);
+    let did = match victim.blocked_s > 0.0 {
+        true => {
+            let waited = time_of(victim, victim.blocked_s, 0.0);
+            let call = call.map_or(String::new(), |call| format!(" in {call}"));
+            format!("waited {waited} of {whole}{call}")
+        }
+        false => format!(
+            "took {whole} and had {} at it",
+            show::counted(victim.looks, "look")
+        ),
+    };
+    let busy = discarding(why, victim).map_or(String::new(), |device| {
+        let seconds = show::seconds(device.discarding_s);
+        format!(" on {} for {seconds}", device.device)
+    });
+    format!(
+        "Unclear: {} {did} while discards were in flight{busy}; stacks and senders need root.",
+        who(why, victim)
+    )
+}
+
+/// Of the devices that a victim was blocked at the one that discarded longest; of all where one
+/// isn't known.
+fn discarding<'a>(why: &'a Why, victim: &Victim) -> Option<&'a DeviceWork> {
+    let own = own_devices(victim);
+    let of = |one: &&DeviceWork| {
+        let own = own.as_ref();
+        own.is_none_or(|own| own.contains(&one.device.as_str()))
+    };
+    let busy = why.devices.iter().filter(of);
+    let busy = busy.max_by(|a, b| a.discarding_s.total_cmp(&b.discarding_s));
+    busy.filter(|one| one.discarding_s > 0.0)
 }
 
 /// The devices that a victim was blocked at. `None` where one of the places isn't known.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use record::units as show;
 
 use super::Subject;
-use super::join::Causes;
+use super::join::{Causes, FEW_LOOKS};
 use super::observe::Observation;
 use super::report::{SenderWork, Stretch, Victim, Wait, Why};
 use super::sampler::Sample;
@@ -52,9 +52,13 @@ pub fn page(why: &Why, look: Look) -> String {
 
 fn waits(victim: &Victim) -> String {
     let mut text = format!(
-        "Where {} spent {}\n",
+        "Where {} spent {}{}\n",
         record::units::names::harmless(&victim.name),
-        show::seconds(victim.seconds)
+        show::seconds(victim.seconds),
+        match victim.looks < FEW_LOOKS {
+            true => format!(" (rough: {})", show::counted(victim.looks, "look")),
+            false => String::new(),
+        }
     );
     for wait in victim
         .waits

@@ -69,9 +69,10 @@ pub struct Trace {
     pub deleters: Vec<Deleter>,
     /// When discards were in flight, by whole device.
     pub discards: HashMap<DeviceNumber, Spans>,
-    /// When a thread's own discards were queued or in flight, where that is asked for
-    /// ([`Trace::by_thread`]).
+    /// When a thread's own discards were queued or in flight.
     pub own: HashMap<u32, Spans>,
+    /// Whether it is made of the devices' statistics alone ([`Trace::by_statistics`]).
+    pub statistics_only: bool,
     /// Discards and their bytes that were in flight at the end, by whole device.
     pub in_flight: BTreeMap<DeviceNumber, (u64, u64)>,
     /// When the last discard before a device's last pause completed, by whole device; of what
@@ -89,7 +90,6 @@ pub struct Trace {
     unexplained: HashMap<u32, Unexplained>,
     /// The reason of the last stack of a thread on a device; of all workers together as thread 0.
     learnt: HashMap<(DeviceNumber, u32), Reason>,
-    by_thread: bool,
 }
 
 /// Each device's discards by these.
@@ -103,20 +103,14 @@ pub const FILTER: &str = "rwbs ~ \"D*\"";
 pub const STACKS: &str = "stacktrace if rwbs ~ \"D*\"";
 
 impl Trace {
-    /// A trace that also keeps when each thread's own discards were in flight: for
-    /// [`Trace::drain`], because they add up.
-    pub fn by_thread() -> Trace {
-        Trace {
-            by_thread: true,
-            ..Trace::default()
-        }
-    }
-
     /// A trace where no events are to be had: the share of each stretch that its discards took.
     pub(crate) fn by_statistics<'a>(
         all: impl IntoIterator<Item = (DeviceNumber, &'a [Did])>,
     ) -> Trace {
-        let mut trace = Trace::default();
+        let mut trace = Trace {
+            statistics_only: true,
+            ..Trace::default()
+        };
         for (number, all) in all {
             let spans = trace.discards.entry(number).or_default();
             for did in all.iter().filter(|did| did.work.discards > 0) {
@@ -178,9 +172,13 @@ impl Trace {
                     .entry(device)
                     .or_default()
                     .add(issued_s, now_s);
+                if let Some((thread, queued_s)) = open.queued {
+                    self.own.entry(thread).or_default().add(queued_s, now_s);
+                }
             }
         }
-        self.discards.values_mut().for_each(Spans::join);
+        let all = self.discards.values_mut().chain(self.own.values_mut());
+        all.for_each(Spans::join);
     }
 
     /// Takes out the senders' work and the times since the last call. Requests in flight count as
@@ -213,7 +211,7 @@ impl Trace {
                     .or_default()
                     .add(issued_s, now_s);
             }
-            if let Some((thread, queued_s)) = open.queued.filter(|_| self.by_thread) {
+            if let Some((thread, queued_s)) = open.queued {
                 out.own.entry(thread).or_default().add(queued_s, now_s);
             }
         }
@@ -424,7 +422,7 @@ impl Trace {
             .entry(request.device)
             .or_default()
             .add(issued_s, at_s);
-        if let Some((thread, queued_s)) = queued.filter(|_| self.by_thread) {
+        if let Some((thread, queued_s)) = queued {
             self.own.entry(thread).or_default().add(queued_s, at_s);
         }
     }

@@ -48,14 +48,13 @@ impl Tracer {
         Ok(Tracer::of(instance, Trace::default(), now_s))
     }
 
-    /// Begins to trace discards, and for each thread when its own discards were in
-    /// flight: for [`Tracer::drain`].
+    /// Begins to trace discards, and no deletions.
     ///
     /// # Errors
     /// As [`Tracer::begin`].
-    pub fn by_thread(now_s: f64) -> Result<Tracer, Missing> {
+    pub fn of_discards(now_s: f64) -> Result<Tracer, Missing> {
         let instance = instance(false)?;
-        Ok(Tracer::of(instance, Trace::by_thread(), now_s))
+        Ok(Tracer::of(instance, Trace::default(), now_s))
     }
 
     /// Begins to trace, with few stacks of discards. While many events come it leaves out those of

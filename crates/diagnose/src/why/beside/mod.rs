@@ -146,7 +146,7 @@ impl Watcher {
         numbers.sort();
         numbers.dedup_by_key(|one| one.0);
         let mut missing = Vec::new();
-        let tracer = Tracer::by_thread(now_s);
+        let tracer = Tracer::of_discards(now_s);
         let tracer = tracer.map_err(|lack| missing.push(lack)).ok();
         let devices = match tracer {
             Some(_) => Vec::new(),

@@ -11,6 +11,7 @@ use storage::FileSystem;
 use storage::disks::Disks;
 
 mod clients;
+mod own;
 
 const DISK: DeviceNumber = DeviceNumber { major: 8, minor: 0 };
 const OTHER: DeviceNumber = DeviceNumber {

@@ -167,10 +167,31 @@ fn discards_that_xfs_sends_after_the_command_are_named() {
     sent.last_s = 106.0;
     seen.trace.senders = vec![sent];
     assert!(!sentence(&seen).contains(late));
+    // As much as was freed.
+    (seen.trace.senders[0].last_s, seen.trace.senders[0].bytes) = (104.0, 1 << 30);
+    assert!(!sentence(&seen).contains(late));
+    seen.trace.senders[0].bytes -= 1;
+    assert!(sentence(&seen).contains(late));
     seen.trace.senders.clear();
     seen.trace.deleters[0].pid = 99;
     assert!(!sentence(&seen).contains(late));
     seen.trace.deleters[0].pid = 7;
     seen.mounted[0].discards = false;
     assert!(!sentence(&seen).contains(late));
+}
+
+#[test]
+fn ext4_that_discards_within_the_call_sends_none_later() {
+    let mut seen = observation(Place::Running, &[], None);
+    deleted_by(&mut seen, 7);
+    seen.mounted[0].file_system = Some(FileSystem::Ext);
+    seen.trace.deleters[0].system = FileSystem::Ext;
+    let sentence = |seen: &Observation| explain(seen, &Subject::Family(7), Some("rm")).sentence;
+    let late = "still to come: ext4 sends them after its journal's next commit";
+    assert!(sentence(&seen).contains(late), "{}", sentence(&seen));
+    // The event of the deletion follows that of its last discard.
+    let mut sent = Sender::of_test(DISK, Reason::ExtCall, 3, 0.1);
+    sent.last_s = 104.9;
+    seen.trace.senders = vec![sent];
+    assert!(!sentence(&seen).contains(late), "{}", sentence(&seen));
 }
