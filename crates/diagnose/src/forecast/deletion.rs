@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn each_file_sends_its_own_discards_where_there_is_no_journal() {
         let files = || vec![vec![8..12, 0..4], vec![4..8], vec![]];
-        assert_eq!(requests(files(), false), [0..12]);
+        assert_eq!(requests(files(), false), vec![0..12]);
         assert_eq!(requests(files(), true), [0..4, 8..12, 4..8]);
     }
 

@@ -257,7 +257,7 @@ pub(super) struct Stretches {
 }
 
 impl Stretches {
-    /// What comes after the load has ended is no recovery.
+    /// The time after the load has ended is no recovery.
     fn end_with_the_load(&mut self, end: usize) {
         let hull = self.recovery.as_ref().and_then(|after| after.spans.hull());
         if let Some(hull) = hull.filter(|hull| hull.end > end) {

@@ -35,8 +35,8 @@ const MOST_WINDOWS: usize = 4096;
 const UNDECIDED: Seconds = Seconds(4.0);
 const MOST_UNDECIDED: usize = 20_000;
 
-/// Readers have left if no pause has shown a share of their rate, nor of how many were under way, for
-/// so long at a stretch and in so much of pauses: after that, nobody is there to lose anything.
+/// Readers have left if no pause shows this share of their rate, nor of how many were under way. It
+/// takes so long at a stretch, and so much of pauses. From then on nobody is there to lose anything.
 const LEFT: f64 = 0.2;
 const LEFT_FOR: Seconds = Seconds(1.0);
 const LEFT_PAUSES: Seconds = Seconds(0.2);
@@ -146,7 +146,7 @@ struct Look {
 pub(super) struct Readers {
     before: Reads,
     sums: Sums,
-    /// What was known when a pause last showed them, and when; the pauses since then.
+    /// The sums when a pause last showed them, and when; the pauses since then.
     present: Sums,
     present_at: Seconds,
     since: Reads,
