@@ -4,11 +4,10 @@ use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use io_uring::opcode::Nop;
 use load::LoopKind;
 use load::actor::{ActorSpec, Blocks, Engine, Op, Region, Work};
 use load::pattern::{Pattern, PatternKind};
-use load::ring::{Area, INTERRUPT, Ring};
+use load::ring::{Area, Ring, Sqe};
 use load::{Actor, Clock};
 
 use crate::case::{BLOCK, Case, Cpu, Measured, Where};
@@ -91,34 +90,37 @@ fn bare_loop(
     done: &AtomicU64,
     stop: &AtomicBool,
 ) -> std::io::Result<()> {
-    let mut ring = Ring::new(case.depth, INTERRUPT)?;
+    let mut ring = Ring::new(case.depth)?;
     let area = Area::new((case.depth * BLOCK) as usize)?;
     let mut pattern = None;
     if let Some(file) = &place.file {
-        ring.attach(file.as_raw_fd(), &area)?;
+        ring.register_file(file.as_raw_fd())?;
+        ring.register_area(&area)?;
         pattern = Pattern::new(PatternKind::Random, 0, place.len, u64::from(BLOCK), 1);
     }
     let mut free: Vec<u32> = (0..case.depth).collect();
     let mut ios = 0;
     while !stop.load(Ordering::Relaxed) {
         for slot in free.drain(..) {
-            let entry = match &mut pattern {
-                None => Nop::new().build(),
+            let name = u64::from(slot);
+            let sqe = match &mut pattern {
+                None => Sqe::nop(name),
                 Some(pattern) => {
                     let address = area.at((slot * BLOCK) as usize);
-                    ring.read(address, BLOCK, pattern.next_offset())
+                    let read = Sqe::read(0, address, BLOCK, pattern.next_offset(), name);
+                    read.fixed_file().fixed_buffer()
                 }
             };
             // SAFETY: the area outlives the loop, which reaps all before it returns.
-            unsafe { ring.push(entry, u64::from(slot)) };
+            unsafe { ring.push(sqe) };
         }
         ring.enter(case.batch, None)?;
-        ios += u64::from(ring.reap(|name, _| free.push(name as u32)));
+        ios += u64::from(ring.reap(|cqe| free.push(cqe.user_data as u32)));
         done.store(ios, Ordering::Relaxed);
     }
     while free.len() < case.depth as usize {
         ring.enter(1, None)?;
-        ring.reap(|name, _| free.push(name as u32));
+        ring.reap(|cqe| free.push(cqe.user_data as u32));
     }
     Ok(())
 }

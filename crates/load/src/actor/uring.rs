@@ -4,64 +4,85 @@ use std::io;
 use std::os::fd::RawFd;
 use std::time::Duration;
 
-use io_uring::opcode::Nop;
-
 use super::mix::Direction;
 use super::queue::{Io, Queue};
 use crate::error::LoadError;
-use crate::ring::{Area, INTERRUPT, Ring};
+use crate::ring::{Area, INTERRUPT, Ring, Sqe};
 
-/// A ring; `WAY` is one of [`crate::ring`].
-pub(super) struct Uring<const WAY: u8 = INTERRUPT>(Ring);
+/// A ring, and how its entries name file and memory. `WAY` is a flag of [`crate::ring`].
+pub(super) struct Uring<const WAY: u32 = INTERRUPT> {
+    ring: Ring,
+    file: RawFd,
+    fixed_file: bool,
+    fixed_buffer: bool,
+}
 
-impl<const WAY: u8> Queue for Uring<WAY> {
+impl<const WAY: u32> Queue for Uring<WAY> {
     fn new(depth: u32) -> Result<Uring<WAY>, LoadError> {
-        let ring = Ring::new(depth, WAY).map_err(|error| LoadError::NoIoUring {
+        let ring = Ring::polling(depth, WAY).map_err(|error| LoadError::NoIoUring {
             reason: why_forbidden(&error),
         })?;
-        Ok(Uring(ring))
+        Ok(Uring {
+            ring,
+            file: -1,
+            fixed_file: false,
+            fixed_buffer: false,
+        })
     }
 
     fn attach(&mut self, file: RawFd, area: &Area) -> Option<String> {
-        let refused = self.0.attach(file, area).err()?;
-        Some(format!(
-            "the I/O buffers aren't registered ({refused}; see ulimit -l), so each I/O costs a little more"
-        ))
+        self.fixed_file = self.ring.register_file(file).is_ok();
+        self.file = if self.fixed_file { 0 } else { file };
+        match self.ring.register_area(area) {
+            Ok(()) => {
+                self.fixed_buffer = true;
+                None
+            }
+            Err(error) => Some(format!(
+                "the I/O buffers aren't registered ({error}; see ulimit -l), so each I/O costs a little more"
+            )),
+        }
     }
 
     #[inline]
     unsafe fn push(&mut self, io: Io, name: u64) {
-        let entry = match io {
-            Io::Nop => Nop::new().build(),
+        let sqe = match io {
+            Io::Nop => Sqe::nop(name),
             Io::Block {
-                direction: Direction::Read,
+                direction,
                 address,
                 len,
                 offset,
-            } => self.0.read(address, len, offset),
-            Io::Block {
-                direction: Direction::Write,
-                address,
-                len,
-                offset,
-            } => self.0.write(address, len, offset),
+            } => {
+                let mut sqe = match direction {
+                    Direction::Read => Sqe::read(self.file, address, len, offset, name),
+                    Direction::Write => Sqe::write(self.file, address, len, offset, name),
+                };
+                if self.fixed_file {
+                    sqe = sqe.fixed_file();
+                }
+                if self.fixed_buffer {
+                    sqe = sqe.fixed_buffer();
+                }
+                sqe
+            }
         };
         // SAFETY: as the caller promises.
-        unsafe { self.0.push(entry, name) };
+        unsafe { self.ring.push(sqe) };
     }
 
     #[inline]
     fn enter(&mut self, wait: u32, timeout: Option<Duration>) -> io::Result<()> {
-        self.0.enter(wait, timeout)
+        self.ring.enter(wait, timeout)
     }
 
     #[inline]
-    fn reap(&mut self, each: impl FnMut(u64, i32)) {
-        self.0.reap(each);
+    fn reap(&mut self, mut each: impl FnMut(u64, i32)) {
+        self.ring.reap(|cqe| each(cqe.user_data, cqe.res));
     }
 
     fn detach(&mut self) {
-        self.0.detach();
+        self.ring.unregister_file();
     }
 }
 
@@ -79,6 +100,7 @@ fn why_forbidden(error: &io::Error) -> String {
         (Some(libc::ENOSYS), _) => "this kernel has none, or a seccomp filter hides it".into(),
         (Some(libc::ENOMEM), _) => "the limit on locked memory is too low, see ulimit -l".into(),
         (Some(libc::EMFILE | libc::ENFILE), _) => "too many files are open, see ulimit -n".into(),
+        _ if error.kind() == io::ErrorKind::Unsupported => "this kernel is older than 5.11".into(),
         _ => error.to_string(),
     }
 }
