@@ -10,7 +10,6 @@
 //! | [`loop_device`] | loop devices over sparse images, the same |
 //! | [`machine`] | a `/proc`, `/sys` and `/dev` as another machine has them |
 //! | [`measured`] | figures of drives of 2024 that their models must reach |
-//! | [`mutation`] | changed inputs for parsers that must not panic |
 //! | [`recorded`] | figures of drives of 2024, and the logs that iostat makes of them |
 //! | [`sweep`] | removes what killed test runs left behind |
 
@@ -25,7 +24,6 @@ pub mod loop_device;
 pub mod loop_fs;
 pub mod machine;
 pub mod measured;
-pub mod mutation;
 pub mod recorded;
 pub mod sweep;
 

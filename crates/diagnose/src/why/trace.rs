@@ -71,7 +71,7 @@ pub struct Trace {
     pub discards: HashMap<DeviceNumber, Spans>,
     /// When a thread's own discards were queued or in flight.
     pub own: HashMap<u32, Spans>,
-    /// Whether it is made of the devices' statistics alone ([`Trace::by_statistics`]).
+    /// Whether it is made of the devices' statistics alone, without a trace.
     pub statistics_only: bool,
     /// Discards and their bytes that were in flight at the end, by whole device.
     pub in_flight: BTreeMap<DeviceNumber, (u64, u64)>,

@@ -60,10 +60,18 @@ const SHARED: u32 = 0x2000;
 
 const UNWRITTEN: u32 = 0x800;
 
-/// The head and the room for what follows it.
+/// `_IOWR('f', 11, struct fiemap)`.
+const FS_IOC_FIEMAP: u32 = 0xc020_660b;
+
+/// `struct fiemap` (Linux, include/uapi/linux/fiemap.h) with room for extents.
 #[repr(C)]
 struct Request {
-    head: Fiemap,
+    start: u64,
+    length: u64,
+    flags: u32,
+    mapped: u32,
+    count: u32,
+    reserved: u32,
     extents: [RawExtent; BATCH],
 }
 
@@ -79,17 +87,21 @@ pub fn extents_within(file: &File, start: u64, end: u64) -> Result<Vec<FileExten
     let mut at = start;
     while at < end {
         let mut request = Request {
-            head: Fiemap::asking(at, end - at, BATCH as u32),
+            start: at,
+            length: end - at,
+            flags: 0,
+            mapped: 0,
+            count: BATCH as u32,
+            reserved: 0,
             extents: [RawExtent::default(); BATCH],
         };
-        // SAFETY: the request is FIEMAP's; `request` begins with its head,
-        // followed by room for as many extents as the head says, and lives
-        // through the call.
+        // SAFETY: the request is FIEMAP's; `request` has room for as many extents as it says, and
+        // lives through the call.
         let result = unsafe { libc::ioctl(file.as_raw_fd(), FS_IOC_FIEMAP as _, &raw mut request) };
         if result == -1 {
             return Err(FileError::Extents(io::Error::last_os_error()));
         }
-        let extents = &request.extents[..request.head.mapped().min(BATCH)];
+        let extents = &request.extents[..(request.mapped as usize).min(BATCH)];
         let before = at;
         for raw in extents {
             let extent = FileExtent {
@@ -113,61 +125,6 @@ pub fn extents_within(file: &File, start: u64, end: u64) -> Result<Vec<FileExten
         }
     }
     Ok(found)
-}
-
-// How many pieces a file is in: each becomes a discard of its own.
-
-/// The head of `struct fiemap` (Linux, include/uapi/linux/fiemap.h), without
-/// room for extents: with a count of 0 the kernel only counts them.
-#[repr(C)]
-#[derive(Default)]
-pub(super) struct Fiemap {
-    start: u64,
-    length: u64,
-    flags: u32,
-    mapped_extents: u32,
-    extent_count: u32,
-    reserved: u32,
-}
-
-impl Fiemap {
-    /// Asks for at most so many extents, whose room follows the head.
-    pub(super) fn asking(start: u64, length: u64, extents: u32) -> Fiemap {
-        Fiemap {
-            start,
-            length,
-            extent_count: extents,
-            ..Fiemap::default()
-        }
-    }
-
-    /// The number of extents that the kernel returned.
-    pub(super) fn mapped(&self) -> usize {
-        self.mapped_extents as usize
-    }
-}
-
-/// `_IOWR('f', 11, struct fiemap)`.
-pub(super) const FS_IOC_FIEMAP: u32 = 0xc020_660b;
-
-/// Count of a file's extents, after writing out what isn't allocated yet.
-///
-/// # Errors
-/// [`FileError::Extents`] where the file system doesn't tell (tmpfs, FUSE, network).
-pub fn extents(file: &File) -> Result<u64, FileError> {
-    // Instead of FIEMAP_FLAG_SYNC: some kernels ignore that when only counting.
-    file.sync_data().map_err(FileError::Extents)?;
-    let mut map = Fiemap {
-        length: u64::MAX,
-        ..Fiemap::default()
-    };
-    // SAFETY: the request is FIEMAP's, `map` has its layout and lives through
-    // the call, and an extent count of 0 tells the kernel that nothing follows it.
-    let result = unsafe { libc::ioctl(file.as_raw_fd(), FS_IOC_FIEMAP as _, &raw mut map) };
-    if result == -1 {
-        return Err(FileError::Extents(io::Error::last_os_error()));
-    }
-    Ok(u64::from(map.mapped_extents))
 }
 
 #[cfg(test)]

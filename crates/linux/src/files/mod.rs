@@ -21,7 +21,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 pub use direct::{Aligned, DirectAlignment, DirectIo, NoFile, direct_alignment, probe_direct};
 pub use elsewhere::open_elsewhere;
-pub use map::{FileExtent, extents, extents_within};
+pub use map::{FileExtent, extents_within};
 pub use own::{make_own_directory, own_directory};
 pub use replace::{after_failed_write, directory_of, remove_unfinished, replace, replace_with};
 

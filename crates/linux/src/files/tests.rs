@@ -112,23 +112,3 @@ fn holes_take_no_space() {
     let allocated = allocated_bytes(&file.metadata().unwrap());
     assert!((1 << 16..1 << 20).contains(&allocated), "{allocated}");
 }
-
-#[test]
-fn extents_are_the_pieces_between_holes() {
-    let directory = directory();
-    let file = create(directory.path().join("file"), Caching::Buffered).unwrap();
-    match extents(&file) {
-        Ok(count) => assert_eq!(count, 0),
-        Err(error) => {
-            assert!(
-                matches!(probe_direct(directory.path()), Ok(DirectIo::Memory)),
-                "{error}"
-            );
-            return testkit::gate::skip("need a directory of temporary files on a disk");
-        }
-    }
-    for piece in 0..3u64 {
-        file.write_all_at(&[7; 1 << 16], piece << 20).unwrap();
-    }
-    assert!(extents(&file).unwrap() >= 3);
-}

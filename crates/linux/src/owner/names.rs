@@ -56,8 +56,6 @@ pub enum Folder {
     Actor(u32),
     /// Where a deleter makes files of its own.
     Deleter,
-    /// Where fio works.
-    Fio,
 }
 
 impl fmt::Display for Folder {
@@ -65,7 +63,6 @@ impl fmt::Display for Folder {
         match self {
             Folder::Actor(number) => write!(f, "actor-{number:06}"),
             Folder::Deleter => f.write_str("deleter"),
-            Folder::Fio => f.write_str("fio"),
         }
     }
 }
@@ -75,7 +72,6 @@ impl Folder {
     pub(super) fn parse(text: &str) -> Option<Folder> {
         let folder = match text.split_once('-') {
             None if text == "deleter" => Folder::Deleter,
-            None if text == "fio" => Folder::Fio,
             Some(("actor", number)) => Folder::Actor(number.parse().ok()?),
             _ => return None,
         };
@@ -165,7 +161,7 @@ mod tests {
                 prop_assert_eq!(Name::parse(&name.to_string()), Some(name));
                 prop_assert_eq!(Folder::parse(&name.to_string()), None);
             }
-            for folder in [Folder::Actor(number), Folder::Deleter, Folder::Fio] {
+            for folder in [Folder::Actor(number), Folder::Deleter] {
                 prop_assert_eq!(Folder::parse(&folder.to_string()), Some(folder));
                 prop_assert_eq!(Name::parse(&folder.to_string()), None);
             }

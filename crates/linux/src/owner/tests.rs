@@ -59,12 +59,7 @@ fn folders_go_with_whatever_files_are_in_them() {
     let parent = parent();
     let work = WorkDir::create(parent.path()).unwrap();
     fill(&work);
-    for folder in [
-        Folder::Actor(1),
-        Folder::Actor(2),
-        Folder::Deleter,
-        Folder::Fio,
-    ] {
+    for folder in [Folder::Actor(1), Folder::Actor(2), Folder::Deleter] {
         let path = furnish(&work, folder);
         let mode = fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o700);
@@ -73,11 +68,11 @@ fn folders_go_with_whatever_files_are_in_them() {
         work.create_folder(Folder::Deleter).is_err(),
         "there is one already"
     );
-    work.create_file_in(Folder::Fio, "job.0.0", Caching::Buffered)
+    work.create_file_in(Folder::Deleter, "swap", Caching::Buffered)
         .unwrap();
-    assert!(work.path_of_folder(Folder::Fio).join("job.0.0").exists());
-    work.empty_folder(Folder::Fio).unwrap();
-    let emptied = fs::read_dir(work.path_of_folder(Folder::Fio)).unwrap();
+    assert!(work.path_of_folder(Folder::Deleter).join("swap").exists());
+    work.empty_folder(Folder::Deleter).unwrap();
+    let emptied = fs::read_dir(work.path_of_folder(Folder::Deleter)).unwrap();
     assert_eq!(emptied.count(), 0);
     work.remove().unwrap();
     assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
@@ -89,7 +84,6 @@ fn folders_of_a_killed_run_are_swept() {
     let work = WorkDir::create(parent.path()).unwrap();
     furnish(&work, Folder::Actor(7));
     furnish(&work, Folder::Deleter);
-    work.create_folder(Folder::Fio).unwrap();
     killed(work);
     match &swept_once_free(parent.path())[..] {
         [Swept::Removed { bytes, .. }] => assert!(*bytes <= 7 << 16, "{bytes}"),
@@ -147,7 +141,7 @@ fn what_only_bears_a_folders_name_stays() {
     let work = WorkDir::create(parent.path()).unwrap();
     let path = killed(work);
     symlink(&elsewhere, path.join("deleter")).unwrap();
-    fs::write(path.join("fio"), b"mine").unwrap();
+    fs::write(path.join("actor-000002"), b"mine").unwrap();
     // One into which others may have put their files.
     let open = path.join("actor-000001");
     fs::create_dir(&open).unwrap();

@@ -1,10 +1,8 @@
 //! `BLKDISCARD` on a raw device, in steps.
 
-use std::fs::File;
-use std::io;
-use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
+use linux::block::discard;
 use serde::Serialize;
 
 use super::progress::Progress;
@@ -32,9 +30,6 @@ pub struct Discard {
     /// Bytes per call, a multiple of 512; the kernel cuts it to the device's limit.
     pub step_bytes: u64,
 }
-
-/// `_IO(0x12, 119)` of `include/uapi/linux/fs.h`.
-const BLKDISCARD: libc::Ioctl = 0x1277;
 
 impl Way for Discard {
     fn check(&self, files: &Files) -> Result<(), LoadError> {
@@ -64,8 +59,8 @@ impl Way for Discard {
             let mut done = 0;
             while done < len && !progress.stopping() {
                 let bytes = self.step_bytes.min(len - done);
-                let span = [device.start + done, bytes];
-                if let Err(error) = call.make(bytes, || discard(&device.file, &span)) {
+                let at = device.start + done;
+                if let Err(error) = call.make(bytes, || discard(&device.file, &(at..at + bytes))) {
                     // What fails once fails always: unsupported, read-only, gone.
                     progress.fail(&device.path, "discard", &error);
                     return;
@@ -74,13 +69,4 @@ impl Way for Discard {
             }
         })
     }
-}
-
-fn discard(device: &File, span: &[u64; 2]) -> io::Result<()> {
-    // SAFETY: the ioctl reads two 64-bit numbers, start and length.
-    let result = unsafe { libc::ioctl(device.as_raw_fd(), BLKDISCARD, span.as_ptr()) };
-    if result < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(())
 }

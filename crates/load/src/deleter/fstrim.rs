@@ -7,9 +7,9 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
+use linux::trim::{Range, fitrim};
 use serde::Serialize;
 
 use super::progress::Progress;
@@ -35,17 +35,6 @@ pub(super) static HOW: How = How {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Fstrim;
 
-/// `FITRIM`, `_IOWR('X', 121, struct fstrim_range)` of `include/uapi/linux/fs.h`.
-const FITRIM: libc::Ioctl = 0xC018_5879_u32 as libc::Ioctl;
-
-/// `struct fstrim_range`. `len` comes back as the bytes trimmed.
-#[repr(C)]
-struct FstrimRange {
-    start: u64,
-    len: u64,
-    min_len: u64,
-}
-
 impl Way for Fstrim {
     fn start(self, files: Files, clock: Clock) -> Result<Arc<Progress>, LoadError> {
         let dir = files.dir;
@@ -69,17 +58,12 @@ impl Way for Fstrim {
 /// trimmed (Linux 6.12 `xfs_ioc_trim`); no more than what is free can have been.
 fn trim(dir: &File) -> io::Result<u64> {
     let free = rustix::fs::fstatvfs(dir).map_or(u64::MAX, |stat| stat.f_bfree * stat.f_frsize);
-    let mut range = FstrimRange {
+    let whole = Range {
         start: 0,
-        len: u64::MAX,
-        min_len: 0,
+        length: u64::MAX,
+        minimum: 0,
     };
-    // SAFETY: the ioctl reads and writes one such structure.
-    let result = unsafe { libc::ioctl(dir.as_raw_fd(), FITRIM, &raw mut range) };
-    if result < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(range.len.min(free))
+    Ok(fitrim(dir, whole)?.min(free))
 }
 
 fn explained(error: io::Error) -> String {

@@ -8,10 +8,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use linux::files::{FileError, FileExtent, extents_within};
+
 use crate::error::LoadError;
 
 mod data;
-mod extents;
 mod fragment;
 mod layout;
 mod write;
@@ -205,7 +206,7 @@ fn make(spec: &FillSpec, shared: &Shared) -> Result<FillReport, LoadError> {
         .map_err(LoadError::file(&spec.path, "sync it"))?;
     if is_file {
         // Not every file system tells; that is no failure.
-        report.extents = extents::count(&spec.file).ok();
+        report.extents = separate_extents(&spec.file).ok();
     }
     if let (Some(extent), Some(found), true) =
         (spec.extent_bytes, report.extents, report.notes.is_empty())
@@ -245,6 +246,15 @@ fn no_space(spec: &FillSpec, written_bytes: u64) -> LoadError {
         written_bytes,
         len_bytes: spec.len,
     }
+}
+
+/// Physically separate extents of a file: neighbours on the device count as one.
+fn separate_extents(file: &File) -> Result<u64, FileError> {
+    let mut all = extents_within(file, 0, i64::MAX as u64)?;
+    all.sort_unstable_by_key(|extent| extent.physical);
+    let ends = |pair: &[FileExtent]| pair[0].physical + pair[0].length != pair[1].physical;
+    let gaps = all.windows(2).filter(|&pair| ends(pair)).count();
+    Ok((gaps + usize::from(!all.is_empty())) as u64)
 }
 
 #[cfg(test)]

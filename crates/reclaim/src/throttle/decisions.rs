@@ -99,7 +99,7 @@ impl Decisions {
 // The summary of a throttled deletion.
 
 /// The result of a throttled deletion, as measured.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Summary {
     /// The time from the start until the debt was paid or written off.
     pub elapsed: Duration,
@@ -199,24 +199,9 @@ mod tests {
             Limit::Deadline(Duration::from_secs(60)),
         ];
         let summary = Summary {
-            elapsed: Duration::from_secs(2),
-            freed: 300 << 20,
-            exempt: 0,
-            discarded: 256 << 20,
-            discards: 17,
-            discarded_twice: 0,
-            written_off: 0,
-            answered: true,
             counted: true,
-            later: None,
-            charged: None,
-            rest: Duration::ZERO,
-            observed: None,
             goals: limits.map(result).to_vec(),
-            protected: None,
-            cleaned: None,
-            decisions: Decisions::default(),
-            absences: Vec::new(),
+            ..Summary::default()
         };
         let later = summary.without_discards(FileSystem::Btrfs);
         let kept = later

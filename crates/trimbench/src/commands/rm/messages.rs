@@ -260,30 +260,17 @@ fn discarded(summary: &Summary) -> String {
 
 #[cfg(test)]
 mod tests {
-    use reclaim::throttle::Decisions;
-
     use super::*;
 
     fn of(freed: u64, discarded: u64) -> Summary {
         Summary {
             elapsed: Duration::from_secs(2),
             freed,
-            exempt: 0,
             discarded,
             discards: 1,
-            discarded_twice: 0,
-            written_off: 0,
             answered: true,
             counted: true,
-            later: None,
-            charged: None,
-            rest: Duration::ZERO,
-            observed: None,
-            goals: Vec::new(),
-            protected: None,
-            cleaned: None,
-            decisions: Decisions::default(),
-            absences: Vec::new(),
+            ..Summary::default()
         }
     }
 

@@ -18,8 +18,7 @@ Examples:
                                           two drives as RAID 0
   trimbench suite /dev/sdX --destroy-data --dry-run
                                           how long, and how much it writes
-  trimbench suite report suite.jsonl --format html --output suite.html
-                                          what was measured, again
+  trimbench suite report suite.jsonl      what was measured, again
 
 A cell is FILE SYSTEM/MKFS/MOUNT, as ext4/nodiscard/discard. Parts may be * or
 left out at the end: --cells 'xfs,btrfs/*/sync'.

@@ -88,7 +88,7 @@ fn measured(args: &SuiteArgs) -> Result<Exit, Error> {
     let interrupted = stop.load(Ordering::Relaxed);
     // Whatever ended it, what was measured is shown.
     people.print(&format!(
-        "\n{}\nEach step is in {}; `trimbench suite report` shows it again, also as a page.\n",
+        "\n{}\nEach step is in {}; `trimbench suite report` shows it again.\n",
         tables(&log),
         shown_path(&args.output)
     ));

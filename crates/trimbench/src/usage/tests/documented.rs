@@ -1,4 +1,4 @@
-//! The options and keys that README and docs name.
+//! The options, their words and the keys that README, docs and the examples of `--help` name.
 
 #![allow(clippy::unwrap_used)]
 
@@ -30,6 +30,16 @@ fn every_option_in_the_docs_is_one_of_its_command() {
 }
 
 #[test]
+fn every_option_in_an_example_is_one_of_its_command() {
+    let mut all = Vec::new();
+    examples(&Cli::command(), &mut all);
+    assert!(all.len() > 60, "{}", all.len());
+    let bad = all.iter().map(|line| (line, not_had(line, "")));
+    let wrong: Vec<_> = bad.filter(|(_, bad)| !bad.is_empty()).collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
 fn an_option_that_a_command_does_not_have_is_found() {
     for (code, page, wrong) in [
         ("trimbench lab up --size 1G", "README", ""),
@@ -46,6 +56,9 @@ fn an_option_that_a_command_does_not_have_is_found() {
         ("--remount", "guard", ""),
         ("--group", "report", ""),
         ("mkfs.ext4 --replace", "guard", ""),
+        ("trimbench report r --format=csv", "README", ""),
+        ("trimbench report r --format FORMAT", "README", ""),
+        ("trimbench report r --format pdf", "README", "--format pdf"),
     ] {
         assert_eq!(not_had(code, page).concat(), wrong, "{code}");
     }
@@ -60,6 +73,20 @@ fn pages() -> Vec<PathBuf> {
     let docs = docs.map(|entry| entry.unwrap().path());
     let pages = docs.filter(|path| path.extension().is_some_and(|end| end == "md"));
     pages.chain([root.join("README.md")]).collect()
+}
+
+/// The examples that a command and those below it have in their help.
+fn examples(command: &Command, all: &mut Vec<String>) {
+    let help = command.get_after_help().map(ToString::to_string);
+    let lines = help.iter().flat_map(|help| help.lines()).map(str::trim);
+    all.extend(
+        lines
+            .filter(|line| line.starts_with("trimbench "))
+            .map(str::to_owned),
+    );
+    for below in command.get_subcommands() {
+        examples(below, all);
+    }
 }
 
 /// The code of a page: each line of a block, and each span.
@@ -126,9 +153,32 @@ fn not_had(code: &str, page: &str) -> Vec<String> {
             let set = option.strip_prefix("set=");
             let set = set.or_else(|| words.get(index + 1).copied());
             bad.extend(set.and_then(wrong_key));
+        } else if let Some(given) = option.strip_prefix(name) {
+            let value = given.strip_prefix('=');
+            let value = value.or_else(|| words.get(index + 1).copied());
+            bad.extend(
+                value
+                    .filter(|value| !takes(&of, name, value))
+                    .map(|value| format!("--{name} {value}")),
+            );
         }
     }
     bad
+}
+
+/// Whether an option takes a value: one of its words where it has some, or a placeholder.
+fn takes(of: &[&Command], name: &str, value: &str) -> bool {
+    let arguments = of.iter().flat_map(|of| of.get_arguments());
+    let mut named = arguments
+        .filter(|one| one.get_long() == Some(name))
+        .peekable();
+    let is_word = value.chars().all(|c| c.is_ascii_lowercase() || c == '-');
+    !is_word
+        || named.peek().is_none()
+        || named.any(|one| {
+            let words = one.get_possible_values();
+            words.is_empty() || words.iter().any(|word| word.matches(value, false))
+        })
 }
 
 /// Whether a command has an option, or with `deep` one of its commands.

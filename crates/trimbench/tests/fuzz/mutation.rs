@@ -31,13 +31,13 @@ const TELLING: [&[u8]; 22] = [
 
 /// Makes changed inputs, the same ones from the same seed.
 #[derive(Debug)]
-pub struct Mutations {
+pub(crate) struct Mutations {
     random: Rng,
 }
 
 impl Mutations {
     /// A generator of this seed.
-    pub fn new(seed: u64) -> Mutations {
+    pub(crate) fn new(seed: u64) -> Mutations {
         Mutations {
             random: Rng::with_seed(seed),
         }
@@ -45,7 +45,7 @@ impl Mutations {
 
     /// A sample with one to eight changes. Parts of the other samples may be put into it. At most
     /// 64 KiB long.
-    pub fn next(&mut self, samples: &[&[u8]]) -> Vec<u8> {
+    pub(crate) fn next(&mut self, samples: &[&[u8]]) -> Vec<u8> {
         let mut input = samples[self.random.usize(..samples.len())].to_vec();
         for _ in 0..self.random.usize(1..=8) {
             self.change(&mut input, samples);
