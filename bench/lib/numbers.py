@@ -38,7 +38,7 @@ def spread(values, digits=1):
     values = [value for value in values if value is not None]
     if not values:
         return ""
-    middle, low, high = (f"{value:.{digits}f}" for value in (statistics.median(values), min(values), max(values)))
+    middle, low, high = (f"{round(value, digits) + 0.0:.{digits}f}" for value in (statistics.median(values), min(values), max(values)))
     return middle if low == high else f"{middle} ({low} to {high})"
 
 
