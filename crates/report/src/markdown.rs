@@ -135,7 +135,7 @@ mod tests {
         assert!(text.starts_with("**STALL** — Deleting 1.0 TiB stalled reads for 16.9 s"));
         assert!(text.contains("| rate | 92,100/s | **3,920/s** | 92,100/s |"));
         assert!(text.contains("| p99 (service) |"));
-        assert!(text.contains("\n> ⚠️ The foreground dipped"));
+        assert!(text.contains("\n> ⚠️ The foreground was slow"));
         assert!(text.contains("ext4 at /data from /dev/nvme0n1p2"));
         assert!(text.ends_with("</details>\n"));
     }

@@ -307,9 +307,10 @@ fn fixed(reason: Reason) -> &'static str {
         ControlDipsToo => "The control run, which sent no discards, lost about as much: TRIM isn't \
             proven to be the cause. Deleting itself may be the cause (the file system's own work, \
             or its journal).",
-        DipsWithoutDiscards => "The foreground dipped while no discards were processed: something \
-            else slowed it. Look for other load, or background work of the drive; a control run \
-            (--control) shows whether it comes back without discards.",
+        DipsWithoutDiscards => "The foreground was slow without discards, or for longer than they \
+            took: something else slowed it, or the drive goes on trimming after it has answered. \
+            Look for other load; a control run (--control) shows whether it comes back without \
+            discards.",
         Interrupted => "The run was interrupted before it was over; what is judged is what had \
             been recorded by then. Repeat it to its end.",
         Failed => "The run failed before it was over; what is judged is what had been recorded by \

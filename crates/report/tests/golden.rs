@@ -331,9 +331,10 @@ INCONCLUSIVE  Reads dipped for 16.9 s, but as much in the control run.
 - The control run, which sent no discards, lost about as much: TRIM isn't proven
   to be the cause. Deleting itself may be the cause (the file system's own work,
   or its journal).
-- The foreground dipped while no discards were processed: something else slowed
-  it. Look for other load, or background work of the drive; a control run
-  (--control) shows whether it comes back without discards.
+- The foreground was slow without discards, or for longer than they took:
+  something else slowed it, or the drive goes on trimming after it has answered.
+  Look for other load; a control run (--control) shows whether it comes back
+  without discards.
 ! The sampling thread was up to 0.4 s late.
 ",
     );

@@ -326,7 +326,9 @@ fn because(part: &PartJudged, reason: Reason) -> Option<String> {
         Reason::TooNoisy => return Some(too_noisy(part)),
         Reason::TooLittleDeleted => return Some(too_little(part)),
         Reason::ControlDipsToo => "the control, which had no discards, lost about as much",
-        Reason::DipsWithoutDiscards => "the foreground was slow without discards, too",
+        Reason::DipsWithoutDiscards => {
+            "the foreground was slow without discards, too, or for longer than they took"
+        }
         Reason::Interrupted => "the run was interrupted before its deletion was over",
         Reason::Failed => "the run failed before its deletion was over",
         Reason::DiscardsAllTheTime => {

@@ -125,7 +125,7 @@ pub enum Reason {
     TooLittleDeleted,
     /// The control run, which had no discards, lost about as much.
     ControlDipsToo,
-    /// The foreground dipped while no discards were processed.
+    /// The foreground dipped while no discards were processed, or for longer than they took.
     DipsWithoutDiscards,
     /// The run was interrupted before it was over.
     Interrupted,

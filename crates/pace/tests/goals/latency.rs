@@ -21,6 +21,7 @@ fn open_with(case: &Case, pacer: Pacer) -> (Outcome, DeleterLog) {
     let (deleter, log) = Deleter::new(pacer, &case.work, 0, START);
     let outcome = Harness::new(Readers::Open { per_s: 2000.0 }, 3)
         .canary(CANARY)
+        .lingering(Duration::ZERO)
         .drive(case.drive(), deleter)
         .run(Duration::from_secs(45))
         .unwrap();

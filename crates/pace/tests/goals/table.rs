@@ -68,8 +68,11 @@ impl Case {
     }
 
     pub(crate) fn harness<'s>(&self, deleter: Deleter) -> Harness<'s> {
+        // As long as the longest window that begins with the last discard.
+        let window = (100.0 * self.service()).max(1.0);
         Harness::new(self.readers, 3)
             .canary(CANARY)
+            .lingering(Duration::from_secs_f64(window + 0.1))
             .drive(self.drive(), deleter)
     }
 

@@ -86,6 +86,10 @@ pub struct Harness<'s> {
     acts: u64,
     /// Until then the readers' thread is busy.
     host_busy_until: Time,
+    /// How long it goes on when the first source is done; to its end, if `None`.
+    lingers: Option<Duration>,
+    /// When it ends.
+    end: Time,
     outcome: Outcome,
 }
 
@@ -152,6 +156,8 @@ impl<'s> Harness<'s> {
             agenda: BinaryHeap::new(),
             acts: 0,
             host_busy_until: Time::ZERO,
+            lingers: None,
+            end: Time::ZERO,
             outcome: Outcome::default(),
         }
     }
@@ -209,12 +215,20 @@ impl<'s> Harness<'s> {
         self
     }
 
+    /// Ends so long after the source that was added first is done, if that is earlier than its
+    /// length.
+    #[must_use]
+    pub fn lingering(mut self, lingers: Duration) -> Harness<'s> {
+        self.lingers = Some(lingers);
+        self
+    }
+
     /// Runs for so long; what is in flight at the end is left out.
     ///
     /// # Errors
     /// If a source issues a discard that its drive refuses.
     pub fn run(mut self, length: Duration) -> Result<Outcome, Refused> {
-        let end = Time::ZERO + length;
+        self.end = Time::ZERO + length;
         for issuer in 0..self.issuers.len() {
             self.plan(Time::ZERO, Act::Ask(issuer));
         }
@@ -223,7 +237,7 @@ impl<'s> Harness<'s> {
             self.plan(Time::ZERO, Act::Canary);
         }
         let mut completed = Vec::new();
-        while let Some(now) = self.next_time().filter(|&now| now <= end) {
+        while let Some(now) = self.next_time().filter(|&now| now <= self.end) {
             for member in 0..self.drives.len() {
                 self.drives[member].drive.advance(now, &mut completed);
                 for completion in completed.drain(..) {
@@ -240,7 +254,7 @@ impl<'s> Harness<'s> {
                         self.read(now, Reader::Foreground)?;
                     }
                     Act::Canary => {
-                        self.plan(now + self.canary.unwrap_or(end - now), Act::Canary);
+                        self.plan(now + self.canary.unwrap_or(INSTANT), Act::Canary);
                         self.read(now, Reader::Canary)?;
                     }
                     Act::Ask(issuer) => self.ask(now, issuer)?,
@@ -251,7 +265,7 @@ impl<'s> Harness<'s> {
                 }
             }
         }
-        self.outcome.length = length;
+        self.outcome.length = self.end.since(Time::ZERO);
         self.outcome.drives = self.drives.into_iter().map(|m| m.drive).collect();
         Ok(self.outcome)
     }
@@ -335,7 +349,11 @@ impl<'s> Harness<'s> {
             }
             // Asking again at once would never let time pass.
             Next::At(time) => self.plan(time.max(now + INSTANT), Act::Ask(index)),
-            Next::Done => {}
+            Next::Done => {
+                if let (0, Some(lingers)) = (index, self.lingers) {
+                    self.end = self.end.min(now + lingers);
+                }
+            }
         }
         Ok(())
     }
