@@ -30,6 +30,19 @@ pub fn version_of(release: &str) -> (u32, u32) {
     (parts.next().unwrap_or(0), parts.next().unwrap_or(0))
 }
 
+/// The times of a line of cron that runs each Sunday before noon, on each machine at its own.
+pub fn weekly(sys: &SysRoot) -> String {
+    let id = sys.text("/etc/machine-id");
+    let id = id
+        .or_else(|_| sys.text("/etc/hostname"))
+        .unwrap_or_default();
+    let digest = id
+        .bytes()
+        .fold(0_u64, |sum, byte| sum.wrapping_mul(31) + u64::from(byte));
+    let minutes = digest % (12 * 60);
+    format!("{} {} * * 0", minutes % 60, minutes / 60)
+}
+
 /// Files that makers of containers leave.
 const MARKS: [&str; 3] = [
     "/.dockerenv",
@@ -104,6 +117,25 @@ mod tests {
         assert_eq!(version_of("6.18.44-fc-v657"), (6, 18));
         assert_eq!(version_of("5.15"), (5, 15));
         assert_eq!(version_of("odd"), (0, 0));
+    }
+
+    #[test]
+    fn each_machine_has_its_own_time_of_the_week() {
+        let times = |id: &str| {
+            let root = tempfile::tempdir().unwrap();
+            let machine = SysRoot::at(root.path());
+            std::fs::create_dir(root.path().join("etc")).unwrap();
+            std::fs::write(root.path().join("etc/machine-id"), id).unwrap();
+            weekly(&machine)
+        };
+        let one = times("5f2c9a1be0d34a7c8e1f00a1b2c3d4e5\n");
+        assert_eq!(one, times("5f2c9a1be0d34a7c8e1f00a1b2c3d4e5\n"));
+        assert_ne!(one, times("5f2c9a1be0d34a7c8e1f00a1b2c3d4e6\n"));
+        let fields: Vec<&str> = one.split(' ').collect();
+        let [minute, hour, "*", "*", "0"] = fields[..] else {
+            panic!("{one}");
+        };
+        assert!(minute.parse::<u8>().unwrap() < 60 && hour.parse::<u8>().unwrap() < 12);
     }
 
     #[test]

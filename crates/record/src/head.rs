@@ -1,5 +1,7 @@
 //! The first line of a record: host, target and scenario.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 /// The schema named in every record's head.
@@ -227,6 +229,9 @@ pub struct DeviceInfo {
     /// [`as_drive`](crate::as_drive()).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slower: Option<Slower>,
+    /// Of a simulated drive: the figures of its card that were set by hand, e.g. `discard.phi`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub card: BTreeMap<String, String>,
     /// The drive that a partition is on; `None` of all else and in older records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drive: Option<WholeDrive>,
@@ -251,6 +256,7 @@ impl DeviceInfo {
             scheduler: None,
             discard: DiscardLimits::default(),
             slower: None,
+            card: BTreeMap::new(),
             counting: Counting::default(),
             drive: None,
         }

@@ -53,14 +53,21 @@ pub(crate) fn named_beside(name: &str, stacks: &[&str]) -> Result<Card, Error> {
     }
 }
 
-/// Figures of a drive that aren't its profile's.
-pub(crate) fn changed(info: &Info) -> Vec<&'static str> {
+/// Figures of a drive that aren't its profile's, as `discard.phi=0`.
+pub(crate) fn changed(info: &Info) -> Vec<String> {
+    let of = |(path, value)| format!("{path}={value}");
+    by_hand(info).into_iter().map(of).collect()
+}
+
+/// The same by their names, in the order of all figures.
+pub(crate) fn by_hand(info: &Info) -> Vec<(String, String)> {
     let Ok(card) = info.spec.card() else {
         return Vec::new();
     };
-    let by_hand = |path| card.note(path).is_some_and(|n| n.source == "set by hand");
-    let paths = KEYS.iter().map(|key| key.name);
-    paths.filter(|path| by_hand(path)).collect()
+    let by_hand = |path: &&str| card.note(path).is_some_and(|n| n.source == "set by hand");
+    let paths = KEYS.iter().map(|key| key.name).filter(by_hand);
+    let value = |path: &str| Some((path.to_owned(), card.text(path)?.to_owned()));
+    paths.filter_map(value).collect()
 }
 
 fn unknown(name: &str, stacks: &[&str]) -> String {

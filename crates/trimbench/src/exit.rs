@@ -179,6 +179,7 @@ impl Error {
             Error::Guard(error) => error.is_usage(),
             Error::Device(error) => error.is_usage(),
             Error::Experiment(error) => error.is_usage(),
+            Error::Fit(error) => matches!(error, ssd::fit::FitError::SeveralDrives(_)),
             Error::Lease(error) => !matches!(error, reclaim::lease::LeaseError::Refused(_)),
             Error::Scenario(_) | Error::Input(_) | Error::Usage(_) | Error::OutputOpen { .. } => {
                 true
@@ -188,7 +189,6 @@ impl Error {
             | Error::Inspect(_)
             | Error::Prove(_)
             | Error::Verify(_)
-            | Error::Fit(_)
             | Error::Card(_)
             | Error::Reclaim(_)
             | Error::Setting(_)

@@ -28,7 +28,8 @@ pub(crate) fn lost(summary: &Summary) -> String {
         .filter_map(|(loss, ops)| Some(of_series(&loss?, ops)))
         .collect();
     let series = match series.is_empty() {
-        true => "other I/O lost: not measured (too few reads and flushes)".to_owned(),
+        true => "other I/O lost: not measured (too few reads and flushes, or their load changed)"
+            .to_owned(),
         false => series.join("; "),
     };
     let canary = match observed.and_then(|observed| observed.canary) {

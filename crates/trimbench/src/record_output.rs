@@ -22,7 +22,7 @@ use crate::output;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// The verdict and the timeline, as `run` shows them
-    Terminal,
+    Text,
     /// The verdict (schema trimbench.verdict/1)
     Json,
     /// A row per actor and interval
@@ -64,7 +64,7 @@ impl Shown<'_> {
     ) -> io::Result<()> {
         let Shown { record, verdict } = *self;
         match format {
-            Format::Terminal => {
+            Format::Text => {
                 to.write_all(title(run, "==> ", " <==").as_bytes())?;
                 to.write_all(terminal::set_up(&record.head, style).as_bytes())?;
                 to.write_all(ended(record, verdict, style).as_bytes())
@@ -105,7 +105,7 @@ impl Format {
     /// How names of such files end.
     pub(crate) fn ending(self) -> &'static str {
         match self {
-            Format::Terminal => "txt",
+            Format::Text => "txt",
             Format::Json => "json",
             Format::Csv => "csv",
             Format::CsvDevices => "devices.csv",

@@ -47,6 +47,7 @@ pub(crate) fn enter_cgroup(mut survey: Survey, dry: bool) -> Survey {
             Ok(Some(info)) => {
                 device.model = Some(model(&info));
                 device.slower = slower(&info);
+                device.card = card::by_hand(&info).into_iter().collect();
                 if let Some(left) = lab.left(&info.spec)
                     && fullest.as_ref().is_none_or(|(least, _)| left < *least)
                 {

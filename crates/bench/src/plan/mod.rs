@@ -99,6 +99,8 @@ impl Place {
 pub struct ForegroundFile {
     /// Its size, in bytes.
     pub size_bytes: u64,
+    /// Whether trimbench chose the size, by the free space.
+    pub chosen: bool,
     /// Whether files are made, and the canary reads, past the page cache. Each
     /// actor says for itself.
     pub direct: bool,
@@ -128,6 +130,7 @@ impl Plan {
             actors: Vec::new(),
             file: ForegroundFile {
                 size_bytes: file_bytes,
+                chosen: false,
                 direct,
             },
             engine: Engine::Auto,
@@ -299,6 +302,7 @@ impl Plan {
         direct_fits(&plan, survey)?;
         let sizes = sizes::of(&plan, scenario, survey)?;
         plan.file.size_bytes = sizes.foreground_bytes;
+        plan.file.chosen = scenario.foreground.size_bytes.is_none();
         plan.deletion = deletion(sizes.deletion_bytes)?;
         Ok(plan)
     }

@@ -146,13 +146,10 @@ fn more(unknown: &[String], results: &Results) -> Option<String> {
         _ => "",
     };
     let head = &results.head;
-    let data = match head.plan.may_grow(head.drive.size_bytes()) {
-        true => "More data (--set size=8G)",
-        false => "A larger drive, since no more data fits this one,",
-    };
+    let data = head.plan.larger(head.drive.size_bytes());
     (!unknown.is_empty()).then(|| {
         format!(
-            "Not conclusive, so not ranked: {}. {data}{slower} or a quieter machine may help.",
+            "Not conclusive, so not ranked: {}. This may help: {data}{slower} or a quieter machine.",
             unknown.join(", ")
         )
     })

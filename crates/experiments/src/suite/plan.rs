@@ -138,10 +138,7 @@ impl Plan {
             return None;
         }
         let Some(rate) = discards_per_s else {
-            let more = match self.may_grow(drive.size_bytes()) {
-                true => format!("more data (--set size={}M)", 2 * bytes / MIB),
-                false => "a larger drive, since no more data fits this one,".to_owned(),
-            };
+            let more = self.larger(drive.size_bytes());
             return self.quick.then(|| {
                 format!(
                     "a drive that discards {shown} in less than {TELLING_S} s is too fast for the \
@@ -160,9 +157,13 @@ impl Plan {
         })
     }
 
-    /// Whether files of twice the size fit on a device of so many bytes.
-    pub(crate) fn may_grow(&self, device_bytes: u64) -> bool {
-        needed_bytes(2 * self.cell_bytes(), device_bytes) <= device_bytes
+    /// Returns what shows more on a device of so many bytes: twice the data if they fit.
+    pub(crate) fn larger(&self, device_bytes: u64) -> String {
+        let bytes = 2 * self.cell_bytes();
+        match needed_bytes(bytes, device_bytes) <= device_bytes {
+            true => format!("more data (--set size={}M)", bytes / MIB),
+            false => "a larger drive, since no more data fits this one,".to_owned(),
+        }
     }
 
     /// The steps of a cell, in their order.

@@ -5,15 +5,14 @@
 //! an absolute change in the figure's unit.
 //!
 //! A user who qualifies kernels or firmware wants no alarm that the next run takes back. So a
-//! change *trips* a condition if it meets it and differs from 0 at 95 %.
-//!
-//! A user who wants to let no worsening through asks strictly. Then a change also trips a condition
-//! if it *can't be ruled out*, because the interval reaches as far.
+//! change *trips* a condition if it meets it and differs from 0 at 95 %. Such a user lets nothing
+//! through on a guess, either: where no difference is sure and the interval reaches as far as the
+//! condition, the result is unknown.
 
 use std::fmt;
 use std::str::FromStr;
 
-use super::comparison::{Change, ChangeFinding, Compared, Comparison};
+use super::comparison::{Change, ChangeFinding, Compared, Comparison, Doubt};
 use super::figure::{Figure, Unit};
 use crate::verdict::condition::{self, Comparison as Sign};
 use record::units::{self, UnitError, bytes_exact};
@@ -50,8 +49,7 @@ pub enum Outcome {
     },
     /// It doesn't.
     Fails,
-    /// No change of this figure has an interval. Then it means nothing that the condition doesn't
-    /// hold.
+    /// The runs neither show it nor rule it out.
     Unknown,
 }
 
@@ -77,40 +75,34 @@ fn plain(number: &str, text: &str) -> Result<f64, UnitError> {
 }
 
 impl ChangeCondition {
-    /// Returns the result on a comparison. `strict`: it holds as well where the noise is too large
-    /// to rule it out.
-    pub fn of(&self, comparison: &Comparison, strict: bool) -> Outcome {
+    /// Returns the result on a comparison.
+    pub fn of(&self, comparison: &Comparison) -> Outcome {
         let ours = |compared: &&Compared| compared.figure == self.figure;
-        let mut known = false;
+        let (mut known, mut open) = (false, false);
         for compared in comparison.figures.iter().filter(ours) {
             let reference = compared.sides.first().and_then(|side| side.value);
+            let at = |absolute: f64| self.meets(absolute, reference);
             for change in &compared.changes {
                 let Some(absolute) = change.absolute else {
                     continue;
                 };
-                let at = |absolute: f64| self.meets(absolute, reference);
-                let low = change.absolute_low.unwrap_or(f64::NEG_INFINITY);
-                let high = change.absolute_high.unwrap_or(f64::INFINITY);
-                let holds = if strict {
+                known = true;
+                if change.finding != ChangeFinding::Differs {
                     // One of the interval's ends goes further than all between them.
-                    at(low) || at(high)
-                } else {
-                    change.finding == ChangeFinding::Differs && at(absolute)
-                };
-                if holds {
+                    open |= change.why == Some(Doubt::LowerBound)
+                        || at(change.absolute_low.unwrap_or(f64::NEG_INFINITY))
+                        || at(change.absolute_high.unwrap_or(f64::INFINITY));
+                } else if at(absolute) {
                     return Outcome::Holds {
                         actor: compared.actor.clone(),
                         change: change.clone(),
                     };
                 }
-                // What wasn't measured says nothing, nor what happened once.
-                known |= change.absolute_low.is_some();
             }
         }
-        if known {
-            Outcome::Fails
-        } else {
-            Outcome::Unknown
+        match known && !open {
+            true => Outcome::Fails,
+            false => Outcome::Unknown,
         }
     }
 

@@ -5,8 +5,10 @@
 //! make it, or as the repeats of the other group scatter.
 //!
 //! Of two figures above 0 the ratio is looked at, on the log scale: no interval of a
-//! ratio reaches below −100 %. The interval is Student's t wide, with Welch's degrees
-//! of freedom: few runs or intervals can't show their own tails.
+//! ratio reaches below −100 %. A figure that scatters by more than [`NEAR_NOTHING`] of itself
+//! may as well be 0, so there the difference counts. The interval is Student's t wide: few runs
+//! or intervals can't show their own tails. Repeats of both groups are taken to scatter alike,
+//! as they do where nothing differs, so their degrees of freedom add up; all else has Welch's.
 
 use super::comparison::{Basis, Change, ChangeFinding, Doubt, Side};
 use super::replicate::{Estimate, Noise};
@@ -15,6 +17,9 @@ use super::spread::Spread;
 /// Closer than this share of the reference is `same`; a loss of as much is what
 /// a verdict of `none` would have seen.
 const CLOSE: f64 = 0.1;
+
+/// The logarithm of a mean that scatters by more than this share of itself is skewed.
+const NEAR_NOTHING: f64 = 0.25;
 
 /// One run tells little with fewer independent intervals than this.
 const ENOUGH: f64 = 8.0;
@@ -125,7 +130,7 @@ pub(super) fn change(
         change.why = Some(Doubt::MeasuredOnce);
         return change;
     };
-    let (low, high) = interval((reference.mean, first), (other.mean, second));
+    let (low, high) = interval([reference, other], [first, second]);
     change.absolute_low = Some(low);
     change.absolute_high = Some(high);
     // Nothing is less than none at all.
@@ -161,17 +166,35 @@ pub(super) fn change(
     change
 }
 
-/// The 95 % interval of the second value's difference from the first.
-fn interval(first: (f64, Spread), second: (f64, Spread)) -> (f64, f64) {
-    if first.0 > 0.0 && second.0 > 0.0 {
-        let each = [first, second].map(|(value, spread)| spread.times(1.0 / value));
-        let half = half(each[0].and(each[1])).min(WIDEST);
-        let ratio = second.0 / first.0;
-        let at = |moved: f64| first.0 * (ratio * moved.exp() - 1.0);
+/// The 95 % interval of the second group's difference from the first.
+fn interval(groups: [&Sided<'_>; 2], spreads: [Spread; 2]) -> (f64, f64) {
+    let means = groups.map(|group| group.mean);
+    let shares = [0, 1].map(|i| spreads[i].times(1.0 / means[i]));
+    let is_sure = |i: usize| means[i] > 0.0 && shares[i].variance.sqrt() <= NEAR_NOTHING;
+    if is_sure(0) && is_sure(1) {
+        let half = half(together(groups, shares)).min(WIDEST);
+        let ratio = means[1] / means[0];
+        let at = |moved: f64| means[0] * (ratio * moved.exp() - 1.0);
         (at(-half), at(half))
     } else {
-        let half = half(first.1.and(second.1));
-        (second.0 - first.0 - half, second.0 - first.0 + half)
+        let half = half(together(groups, spreads));
+        (means[1] - means[0] - half, means[1] - means[0] + half)
+    }
+}
+
+/// The spread of a difference of groups that spread so: of repeats, their pooled variance.
+fn together(groups: [&Sided<'_>; 2], [first, second]: [Spread; 2]) -> Spread {
+    let both = first.and(second);
+    let [n, m] = groups.map(|group| group.estimates.len() as f64);
+    if groups.iter().any(|group| group.between.is_none()) {
+        return both;
+    }
+    let degrees = n + m - 2.0;
+    let squares = (n - 1.0) * n * first.variance + (m - 1.0) * m * second.variance;
+    Spread {
+        variance: squares / degrees * (1.0 / n + 1.0 / m),
+        degrees,
+        ..both
     }
 }
 

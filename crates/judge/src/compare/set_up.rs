@@ -173,6 +173,12 @@ fn flat(head: &Head, verdict: &Verdict, all: &[&Head]) -> BTreeMap<String, Strin
     for path in PASSING {
         into.remove(path);
     }
+    if into
+        .remove("/scenario/file/chosen")
+        .is_some_and(|chosen| chosen == "yes")
+    {
+        into.remove("/scenario/file/size_bytes");
+    }
     into.retain(|path, value| {
         let own = path.starts_with("/actors/") && path.ends_with("/name");
         // An imported log doesn't tell sizes and limits.

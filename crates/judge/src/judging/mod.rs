@@ -224,14 +224,6 @@ fn warnings(record: &RunRecord, main: Option<&PartJudged>) -> Vec<String> {
         ));
     }
     warnings.extend(actors.iter().filter_map(beside_discards));
-    for actor in actors {
-        if let Some([rate, asked]) = actor.saturated.map(|rates| rates.map(record::units::rate)) {
-            let name = &actor.foreground.actor;
-            warnings.push(format!(
-                "{name} was saturated before the deletion ({rate} of {asked}): lower its rate."
-            ));
-        }
-    }
     match &record.end {
         Some(end) => warnings.extend(end.message.clone()),
         None => warnings.push("The record has no end: its run was killed.".to_owned()),

@@ -18,14 +18,14 @@ pub(super) fn before_the_deletion(why: Option<Reason>) -> String {
     format!("It is unknown whether deleting stalls anything: {why}.")
 }
 
-/// One sentence, with the figures that matter.
+/// One sentence, with the figures that matter, and one for each actor that no verdict is of.
 pub(super) fn sentence(
     part: &PartJudged,
     finding: Finding,
     reasons: &[Reason],
     look_at: &[usize],
 ) -> String {
-    match finding {
+    let text = match finding {
         Finding::Stall => stall(part, reasons, look_at),
         Finding::Slowdown => slowdown(part, reasons, look_at),
         Finding::None if !part.discards.any() => no_discards(part, reasons),
@@ -34,7 +34,17 @@ pub(super) fn sentence(
             by_others(part, reasons)
         }
         Finding::Inconclusive => inconclusive(part, reasons),
-    }
+    };
+    part.actors.iter().fold(text, |text, actor| {
+        let Some([rate, asked]) = actor.saturated.map(|rates| rates.map(record::units::rate))
+        else {
+            return text;
+        };
+        let name = &actor.foreground.actor;
+        format!(
+            "{text} {name} was saturated before the deletion ({rate} of {asked}): lower its rate."
+        )
+    })
 }
 
 /// Discards that can't be the deletion's, and what they did.

@@ -310,6 +310,10 @@ impl Readers {
         let value = sums.lost / expected;
         let doubt = self.doubt(&sums) + FLOOR;
         let during = ops / (sums.pauses.length + sums.beside.length).0;
+        // They read more beside discards than without: their load changed.
+        if value > FLOOR && during > quiet.per_s() {
+            return None;
+        }
         let both = self.before.ops >= ENOUGH && sums.between.ops >= ENOUGH;
         let slower_pauses = both.then(|| 1.0 - sums.between.per_s() / self.before.per_s());
         let slower = slower_pauses.filter(|&slower| slower > doubt);

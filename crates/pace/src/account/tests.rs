@@ -194,6 +194,29 @@ fn pauses_that_are_slower_count_half() {
 }
 
 #[test]
+fn readers_that_read_more_beside_discards_than_without_have_no_loss() {
+    let goal = Goal::slowdown(0.10);
+    let mut world = World::new(&goal);
+    world.quiet(300, 10.0);
+    for _ in 0..3 {
+        // Just before each discard they are faster than in the pauses on the whole.
+        world.quiet(1000, 2.0);
+        world.quiet(1500, 10.0);
+        world.freed += MIB;
+        world.look(&[]);
+        world.quiet(2999, 8.0);
+        world.ms += 1;
+        world.commands += 1;
+        world.discarded += MIB;
+        world.busy_ms += 3000;
+        world.look(&[]);
+    }
+    world.quiet(100, 10.0);
+    let readers = world.account.observed().readers;
+    assert!(readers.is_none(), "{readers:?}");
+}
+
+#[test]
 fn readers_that_end_lose_nothing_from_then_on() {
     let goal = Goal::slowdown(0.10);
     let judged = |back: bool| {

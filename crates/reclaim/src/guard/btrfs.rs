@@ -332,7 +332,7 @@ impl BtrfsGuard {
             age_p50_s: self.ages.at_most(0.5),
             age_p99_s: self.ages.at_most(0.99),
             trimmed_bytes: discarded,
-            discarded_bytes: discarded,
+            discarded_bytes: self.counters.discards().bytes,
             discards: self.seen.0,
             busy_s: self.seen.1.as_secs_f64(),
             windows: self.seen.0,

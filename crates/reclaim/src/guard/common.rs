@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashSet};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -14,11 +15,14 @@ use super::status::{self, Goals, Status, TrimReport};
 use super::{GuardError, GuardOptions};
 use crate::ReclaimError;
 use crate::event::{Event, Listener, Progress, Reply, report};
+use crate::throttle::Stack;
 
 /// The parts of a guard, however it works.
 #[derive(Debug)]
 pub(super) struct Common {
     path: PathBuf,
+    /// Kernel names of the devices whose discards are counted.
+    devices: Vec<String>,
     state: State,
     pub(super) orders: Orders,
     pub(super) goals: Goals,
@@ -46,6 +50,7 @@ impl Common {
         status::remove(state.directory());
         Ok(Common {
             path: path.to_owned(),
+            devices: counted(path),
             state,
             orders: Orders::default(),
             goals: Goals::default(),
@@ -96,6 +101,7 @@ impl Common {
         let latency = options.goal.max_latency;
         let status = Status {
             mount: self.path.clone(),
+            devices: self.devices.clone(),
             pid: std::process::id(),
             running_s: self.began.elapsed().as_secs(),
             slowdown: options.goal.slowdown,
@@ -161,6 +167,13 @@ impl Common {
     pub(super) fn close(self) {
         self.state.close();
     }
+}
+
+fn counted(path: &Path) -> Vec<String> {
+    let stack = std::fs::File::open(path).ok();
+    let stack = stack.and_then(|directory| Stack::at(directory.as_fd()).ok());
+    let sources = stack.into_iter().flat_map(|stack| stack.sources);
+    sources.map(|source| source.device).collect()
 }
 
 // How old debt was when it was trimmed.

@@ -43,7 +43,7 @@ use storage::remount::RemountError;
 
 pub use orders::{Order, Request, order};
 pub use pace::trims::{FRESH_FOR, LITTLE, LITTLE_FOR};
-pub use status::{Goals, Status, TrimReport, Waits, status};
+pub use status::{Goals, Status, TrimReport, Waits, status, statuses};
 
 use crate::ReclaimError;
 use crate::event::{Listener, note_all};

@@ -104,6 +104,21 @@ impl State {
         }
     }
 
+    /// Returns the states of all guards that run, by name.
+    ///
+    /// # Errors
+    /// As [`lock`](State::lock).
+    pub(super) fn all() -> io::Result<Vec<State>> {
+        let above = match open(&home(), false) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            opened => opened?,
+        };
+        let mut names = names(&above);
+        names.sort();
+        let found = names.iter().filter_map(|name| State::find(name).ok()?);
+        Ok(found.filter(State::is_locked).collect())
+    }
+
     /// Whether a guard has the lock.
     pub(super) fn is_locked(&self) -> bool {
         let lock = rustix::fs::flock(&self.directory, FlockOperation::NonBlockingLockShared);
@@ -135,6 +150,15 @@ impl State {
     }
 }
 
+/// The names in a directory that are text.
+fn names(directory: &OwnedFd) -> Vec<String> {
+    let entries = rustix::fs::Dir::read_from(directory).into_iter().flatten();
+    entries
+        .filter_map(|entry| entry.ok()?.file_name().to_str().ok().map(str::to_owned))
+        .filter(|name| !name.starts_with('.'))
+        .collect()
+}
+
 /// Removes the states of file systems that are not mounted any more and that no guard has.
 fn sweep(above: &OwnedFd) {
     let Ok(mounts) = linux::mounts::list(&SysRoot::host()) else {
@@ -144,12 +168,7 @@ fn sweep(above: &OwnedFd) {
         let device = DeviceNumber::parse(name);
         device.is_some_and(|device| mounts.iter().all(|mount| mount.device != device))
     };
-    let entries = rustix::fs::Dir::read_from(above).into_iter().flatten();
-    let names: Vec<String> = entries
-        .filter_map(|entry| entry.ok()?.file_name().to_str().ok().map(str::to_owned))
-        .filter(|name| is_gone(name))
-        .collect();
-    for name in names {
+    for name in names(above).into_iter().filter(|name| is_gone(name)) {
         let opened = below(above.as_fd(), OsStr::new(&name), false);
         let locked = opened.and_then(|directory| {
             rustix::fs::flock(&directory, FlockOperation::NonBlockingLockExclusive)?;

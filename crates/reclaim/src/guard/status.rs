@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use super::GuardError;
 use super::start::running;
-use crate::directory;
+use super::state::{self, State};
+use crate::{ReclaimError, directory};
 
 const STATUS: &str = "status";
 
@@ -54,6 +55,9 @@ impl Goals {
 pub struct Status {
     /// Where the file system is mounted.
     pub mount: PathBuf,
+    /// Kernel names of the devices whose discards are counted: the lowest ones.
+    #[serde(default)]
+    pub devices: Vec<String>,
     /// The guard's process.
     pub pid: u32,
     /// How long it has run, in seconds.
@@ -92,7 +96,7 @@ pub struct TrimReport {
     /// Bytes for whose trim the kernel was asked since the start. Space that is freed twice counts
     /// twice, and so does space that the kernel skips because it knows it to be trimmed.
     pub trimmed_bytes: u64,
-    /// Of these, the bytes that were discarded.
+    /// Bytes that the devices discarded meanwhile, for whatever program.
     pub discarded_bytes: u64,
     /// The number of these discards; 0 where the devices don't count them.
     pub discards: u64,
@@ -156,6 +160,19 @@ pub(super) fn remove(state: BorrowedFd<'_>) {
 pub fn status(path: &Path) -> Result<Status, GuardError> {
     let found = read(running(path)?.directory());
     found.ok_or_else(|| GuardError::NotGuarded { path: path.into() })
+}
+
+/// Returns how each guard that runs stands.
+///
+/// # Errors
+/// [`GuardError::Reclaim`] if their states can't be read, which takes root.
+pub fn statuses() -> Result<Vec<Status>, GuardError> {
+    let home = state::home();
+    let states = State::all().map_err(ReclaimError::io("read the states of guards in", &home))?;
+    Ok(states
+        .iter()
+        .filter_map(|it| read(it.directory()))
+        .collect())
 }
 
 #[cfg(test)]

@@ -5,8 +5,8 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use pace::Worth;
 use pace::trims::{Debt, LITTLE, Moment, runs};
+use pace::{Kept, Worth};
 use record::units::names::quoted;
 use storage::remount::DiscardGuard;
 
@@ -331,14 +331,16 @@ impl TrimGuard {
         self.failed = self.failed.take().or(must_end);
     }
 
-    /// Reports what was trimmed, now and then.
+    /// Reports what was trimmed: now and then, and whenever a goal was missed.
     pub(super) fn notify_trimmed(
         &mut self,
         summary: Option<&Summary>,
         listener: &mut Listener<'_>,
     ) {
         let bytes = self.trimmed - self.reported.bytes;
-        let due = self.reported.first || self.reported.at.elapsed() >= NOTIFY_EVERY;
+        let goals = summary.map_or(&[][..], |summary| &summary.goals);
+        let missed = goals.iter().any(|goal| goal.kept == Kept::Missed);
+        let due = self.reported.first || missed || self.reported.at.elapsed() >= NOTIFY_EVERY;
         if due && bytes > 0 {
             listener(Event::Trimmed {
                 mount: self.common.path(),

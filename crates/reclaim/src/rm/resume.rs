@@ -15,6 +15,7 @@ use super::trash::{FILE, PREFIX, Trash, Unusable, remember};
 use super::{Asking, Outcome, Stopped, Volumes};
 use crate::event::{Event, Listener, Problem};
 use crate::{ReclaimError, Result, directory};
+use record::units::counted;
 use record::units::names::quoted;
 
 /// Where to look for trashes.
@@ -72,12 +73,17 @@ pub fn resume(
             }
         }
         Where::All => {
+            let mut unreached = Vec::new();
             for noted in remember::all() {
                 let (directory, name) = (&noted.directory, &noted.name);
                 let parent = match open(directory) {
                     Ok(parent) => parent,
+                    Err(_) if noted.is_gone() => {
+                        noted.link.forget();
+                        continue;
+                    }
                     Err(error) => {
-                        listener(Event::Note(&format_args!("{error}; what lies there waits")));
+                        unreached.push((error, noted.link.path()));
                         continue;
                     }
                 };
@@ -95,12 +101,28 @@ pub fn resume(
                     Added::Held | Added::LeftAlone => {}
                 }
             }
+            note_unreached(&unreached, listener);
         }
     }
     let count = trashes.len();
     let mut outcome = resume_trashes(trashes, volumes, listener);
     outcome.failures += failures;
     Ok((outcome, count))
+}
+
+/// Reports in one sentence which directories can't be opened, each with the path of its note.
+fn note_unreached(all: &[(ReclaimError, PathBuf)], listener: &mut Listener<'_>) {
+    let Some((first, note)) = all.first() else {
+        return;
+    };
+    let more = match all.len() as u64 {
+        1 => String::new(),
+        n => format!(" (nor in {})", counted(n - 1, "other place")),
+    };
+    listener(Event::Note(&format_args!(
+        "{first}{more}; what lies there waits (noted in {})",
+        quoted(linux::files::directory_of(note))
+    )));
 }
 
 /// Returns the directories in which this user has left a trash and that are there now, and whether

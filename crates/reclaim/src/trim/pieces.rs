@@ -151,8 +151,8 @@ impl Pieces {
         Ok(bytes)
     }
 
-    /// Trims a range in which so many bytes are free. Returns what the devices' counters show of
-    /// it, or the kernel's error.
+    /// Trims a range in which so many bytes are free. Returns what the devices' counters show
+    /// meanwhile, or the kernel's error.
     pub(crate) fn trim(
         &mut self,
         range: std::ops::Range<u64>,
@@ -173,11 +173,14 @@ impl Pieces {
         };
         let count = match self.trimmer.window(&window, range, listener)? {
             Ok(count) if count.cut_short => return Ok(Err(io::ErrorKind::Interrupted.into())),
-            Ok(count) => count.came,
+            Ok(count) => count,
             Err(error) => return Ok(Err(error)),
         };
-        self.costs.learn(count.discards, count.bytes, count.busy);
-        Ok(Ok(count))
+        let came = count.came;
+        self.costs.learn(came.discards, came.bytes, came.busy);
+        // All three are of the same devices.
+        let bytes = count.seen;
+        Ok(Ok(WindowResult { bytes, ..came }))
     }
 
     /// Stops the throttle at once.

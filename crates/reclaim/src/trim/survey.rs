@@ -163,7 +163,9 @@ impl Survey {
                     record::units::bytes(*group)
                 )
             }
-            Layout::Chunks(chunks) => format!("in {} chunks", chunks.len()),
+            Layout::Chunks(chunks) => {
+                format!("in {} chunks, and all outside of them", chunks.len())
+            }
             Layout::Anywhere => "in windows".to_owned(),
             Layout::Whole => "in one call".to_owned(),
         };

@@ -43,6 +43,9 @@ pub(super) struct Count {
     /// Bytes trimmed whose discards the devices will never show.
     pub(super) swallowed: u64,
     pub(super) came: WindowResult,
+    /// Bytes that the devices discarded meanwhile, as they count them; where they don't, those of
+    /// `came`.
+    pub(super) seen: u64,
     /// The machine slept during the call, which may have ended early.
     pub(super) cut_short: bool,
 }
@@ -116,6 +119,7 @@ impl Tally {
             trimmed,
             swallowed,
             came,
+            seen: if self.counted { seen } else { bytes },
             cut_short: false,
         })
     }

@@ -108,6 +108,7 @@ pub fn device(name: &str, kind: DeviceKind, level: u32, below: &[&str]) -> Devic
             ata_trim: None,
         },
         slower: None,
+        card: Default::default(),
         counting: Default::default(),
         drive: None,
     }

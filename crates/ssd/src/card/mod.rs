@@ -93,6 +93,11 @@ impl Card {
     pub fn note(&self, path: &str) -> Option<&Note> {
         self.entries.get(path).map(|e| &e.note)
     }
+
+    /// Returns a figure as it was written; `None` as for [`note`](Card::note).
+    pub fn text(&self, path: &str) -> Option<&str> {
+        self.entries.get(path).map(|e| e.text.as_str())
+    }
 }
 
 /// All figures of a card.

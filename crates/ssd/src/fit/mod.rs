@@ -30,9 +30,11 @@ pub use figure::{Estimate, Figure, Point};
 pub use reads::Reads;
 pub use share::{Barrier, Share};
 
+use std::collections::BTreeSet;
+
 use judge::{JudgeOptions, Verdict, judge, verdict};
 use record::as_drive::{NotSlowed, slower};
-use record::{AtaTrim, RunRecord, Slower};
+use record::{AtaTrim, Head, RunRecord, Slower};
 
 use cells::{All, Cell, Evidence};
 use costs::{BENT, BESIDE, SAME_SIZE, SURE, all_cells, costs, service, sizes};
@@ -84,6 +86,9 @@ pub enum FitError {
          `trimbench report`"
     )]
     NoDiscards,
+    /// Records of drives that differ, or differ in how much slower they are.
+    #[error("a card is of one drive, but these are records of several: {0}; give those of one")]
+    SeveralDrives(String),
 }
 
 /// Fits one or several records of the same drive, in that drive's own time: what
@@ -91,8 +96,18 @@ pub enum FitError {
 /// that the kernel tells in whole milliseconds are rounded no further.
 ///
 /// # Errors
-/// If there are no discards in them, or no one time.
+/// If there are no discards in them, or no one time, or they are of several drives.
 pub fn fit(records: &[&RunRecord]) -> Result<Fit, FitError> {
+    let mut drives: Vec<String> = records
+        .iter()
+        .map(|r| models(&r.head).join(" + "))
+        .collect();
+    drives.retain(|drive| !drive.is_empty());
+    drives.sort_unstable();
+    drives.dedup();
+    if drives.len() > 1 {
+        return Err(FitError::SeveralDrives(drives.join("; ")));
+    }
     let seen: Result<Vec<Seen>, FitError> = records.iter().map(|r| Seen::in_own_time(r)).collect();
     fit_seen(&seen?)
 }
@@ -171,6 +186,11 @@ fn fit_seen(seen: &[Seen<'_>]) -> Result<Fit, FitError> {
                 point.service_us.high = most;
             }
         }
+    }
+    // No size has another bound than the rows have.
+    if let Figure::AtMost { bound, .. } = &mut costs.service_us {
+        let rows = points.iter().map(|point| point.service_us.high);
+        *bound = rows.reduce(f64::max).unwrap_or(*bound);
     }
     let shares = seen.iter().map(|seen| {
         let own = match &costs.service_us {
@@ -303,19 +323,19 @@ fn ata_trim(seen: &[Seen<'_>]) -> Option<AtaTrim> {
     leaves.all(|other| other == Some(first)).then_some(first)
 }
 
+/// The models of a record's drives, each once.
+fn models(head: &Head) -> Vec<&str> {
+    let leaves = head.devices.iter().filter(|d| d.leaf);
+    let models: BTreeSet<&str> = leaves.filter_map(|d| d.model.as_deref()).collect();
+    models.into_iter().collect()
+}
+
 fn notes(seen: &[Seen<'_>], fit: &Fit, alone: bool) -> Vec<String> {
     let mut notes = Vec::new();
-    let mut models: Vec<&str> = seen
-        .iter()
-        .flat_map(|seen| &seen.record.head.devices)
-        .filter(|d| d.leaf)
-        .filter_map(|d| d.model.as_deref())
-        .collect();
-    models.sort_unstable();
-    models.dedup();
-    if models.len() > 1 {
+    let models = seen.first().map(|seen| models(&seen.record.head));
+    if let Some(models) = models.filter(|models| models.len() > 1) {
         notes.push(format!(
-            "These are records of several kinds of drives ({}), fitted as if they were one.",
+            "The records are of several kinds of drives ({}), fitted as if they were one.",
             models.join(", ")
         ));
     }

@@ -349,6 +349,24 @@ fn an_end_that_is_not_sure_is_named() {
     assert_eq!(slow("discard.jitter=0").unsure_end(0.05, 1.0), None);
 }
 
+#[test]
+fn records_of_two_drives_are_refused_by_their_names() {
+    let card = profiles::by_name("crucial-t500-2tb").unwrap();
+    let of = |model: &str| {
+        let mut record = run(card, 1, 64, Duration::from_millis(20), QUIET);
+        record.head.devices[0].model = Some(model.to_owned());
+        record
+    };
+    let (one, same) = (of("T500, 4 times slower"), of("T500, 4 times slower"));
+    assert!(fit(&[&one, &same]).is_ok());
+    let error = fit(&[&one, &of("T500, 20 times slower")]).unwrap_err();
+    let text = error.to_string();
+    assert!(
+        text.contains("T500, 20 times slower; T500, 4 times slower"),
+        "{text}"
+    );
+}
+
 /// ext4 discards free space beside the deleted bytes, and an array with nothing there finishes that
 /// at once. A size has two prices then, and their mean bounds nothing.
 #[test]
@@ -387,11 +405,15 @@ fn free_space_beside_gives_no_bound() {
         assert!(mapped == 24 || again.is_none(), "{again:?}");
         match mapped {
             24 => assert!(fit.b_us_per_mib.value().is_some()),
-            _ => assert!(
-                matches!(fit.b_us_per_mib, Figure::Unknown { .. }),
-                "{:?}",
-                fit.b_us_per_mib
-            ),
+            _ => {
+                assert!(
+                    matches!(fit.b_us_per_mib, Figure::Unknown { .. }),
+                    "{:?}",
+                    fit.b_us_per_mib
+                );
+                let largest = fit.points.last().unwrap().service_us.high;
+                assert_eq!(fit.service_us.at_most(), Some(largest));
+            }
         }
     }
 }

@@ -45,6 +45,7 @@ pub(super) fn device(sys: &SysRoot, name: &str, level: u32, below: Vec<String>) 
             ata_trim: ata_trim(sys, whole),
         },
         slower: None,
+        card: Default::default(),
         counting: Default::default(),
         drive: is_partition.then(|| WholeDrive {
             name: whole

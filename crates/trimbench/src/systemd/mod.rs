@@ -89,21 +89,26 @@ impl Units<'_> {
     }
 }
 
-/// Returns how a command is started: by `units` of systemd where it runs, else by a line of cron
-/// with these times.
+/// Whether systemd runs.
+pub(crate) fn runs() -> bool {
+    Path::new(RUNS).is_dir()
+}
+
+/// Returns how a command is started: by `units` of systemd, and where that doesn't run by a line of
+/// cron with these times.
 pub(crate) fn next_steps(units: &str, times: &str, command: &[String]) -> String {
-    match Path::new(RUNS).is_dir() {
+    match runs() {
         true => units.to_owned(),
         false => format!(
             "systemd is not running here, so nothing starts it. For cron, put this line into \
-             /etc/cron.d/trimbench:\n  {}\n",
+             /etc/cron.d/trimbench:\n  {}\nWhere it runs:\n{units}",
             cron_line(times, command)
         ),
     }
 }
 
 /// A line of `/etc/cron.d`, as crontab(5) reads it: an unescaped `%` ends the command.
-fn cron_line(times: &str, command: &[String]) -> String {
+pub(crate) fn cron_line(times: &str, command: &[String]) -> String {
     let command = in_shell(command).replace('%', "\\%");
     format!("{times} root{command}")
 }

@@ -45,6 +45,10 @@ fn its_goal_is_changed_while_it_runs() {
     ] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
+    // All guards, of other tests, too.
+    let all = fs.guarded(&["status"]).succeeds().stdout.clone();
+    let who = shown.split(" for ").next().unwrap();
+    assert!(all.contains(who), "{all}");
     let figures = fs.guarded(&["status", "--metrics", "-", "."]);
     for part in [
         "guard_up{mount=\".\"} 1.0",

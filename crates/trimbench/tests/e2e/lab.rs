@@ -106,7 +106,7 @@ fn what_is_set_while_it_runs_takes_effect() {
     );
     let listed = lab.lab(&["list"]).succeeds().stdout.clone();
     assert!(
-        listed.contains("ideal, set by hand: discard.a, read.latency"),
+        listed.contains("ideal, set by hand: discard.a=2ms, read.latency=1ms"),
         "{listed}"
     );
     lab.lab(&["set", name, "red.latency=1ms"])

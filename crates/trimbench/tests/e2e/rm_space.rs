@@ -247,7 +247,7 @@ fn interrupted_it_is_out_of_sight_and_goes_on() {
 }
 
 #[test]
-fn what_is_not_mounted_just_now_is_not_forgotten() {
+fn what_is_not_mounted_just_now_is_kept_and_what_was_removed_is_forgotten() {
     let Some(fs) = ext4("discard", 512) else {
         return;
     };
@@ -255,13 +255,19 @@ fn what_is_not_mounted_just_now_is_not_forgotten() {
     let noted = |command: &mut Command| {
         command.env("XDG_STATE_HOME", state.path());
     };
-    written(&here.join("big"), 64);
-    let mut slow = rm(here, &["big", "--chunk", "4M", "--sleep", "300ms"]);
-    noted(&mut slow);
-    let mut running = start(slow);
-    running.until("the trash", || seen(here) == ["trash"]);
-    running.signal(Signal::INT);
-    running.wait().fails_with(130, &["--resume"]);
+    let places = [here.join("one"), here.join("two"), here.to_owned()];
+    for place in &places {
+        fs::create_dir_all(place).unwrap();
+        written(&place.join("big"), 64);
+        let mut slow = rm(place, &["big", "--chunk", "4M", "--sleep", "300ms"]);
+        noted(&mut slow);
+        let mut running = start(slow);
+        running.until("the trash", || {
+            seen(place).iter().any(|name| name == "trash")
+        });
+        running.signal(Signal::INT);
+        running.wait().fails_with(130, &["--resume"]);
+    }
 
     let all = || {
         let mut command = rm(state.path(), &["--resume=all", "--slowdown", "100%"]);
@@ -271,15 +277,23 @@ fn what_is_not_mounted_just_now_is_not_forgotten() {
     let (device, at) = (fs.device().path().to_string_lossy(), here.to_string_lossy());
     unmount(&at);
     let done = all();
+    // All directories that are not there have one line.
+    let said = done.succeeds().stderr.clone();
+    for part in ["it waits", "(nor in 1 other place); what lies there waits"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert_eq!(said.lines().count(), 2, "{said}");
+    must("mount", &["-o", "discard", &device, &at]);
+    // The one that is removed is forgotten, without a word.
+    fs::remove_dir_all(&places[0]).unwrap();
+    let done = all();
     assert!(
-        done.succeeds().stderr.contains("it waits"),
+        !done.succeeds().stderr.contains("cannot look"),
         "{}",
         done.text()
     );
-    assert!(!done.stderr.contains("nothing to go on"), "{}", done.text());
-    must("mount", &["-o", "discard", &device, &at]);
-    all().succeeds();
-    assert_eq!(seen(here), [""; 0]);
+    assert_eq!(seen(here), ["two"]);
+    assert_eq!(seen(&places[1]), [""; 0]);
     assert_eq!(names(&state.path().join("trimbench/trash")), [""; 0]);
 }
 

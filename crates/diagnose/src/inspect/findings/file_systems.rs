@@ -81,6 +81,7 @@ fn untrimmed(facts: &Inspection, stack: &Stack, fs: &Mounted) -> Option<Finding>
             Finding::new(name, at)
                 .with("which", which)
                 .with("program", program)
+                .with("times", linux::host::weekly(&linux::SysRoot::host()))
         }
         Some(first) => Finding::new("timer-misses-mount", at)
             .with("timer", &first.name)

@@ -135,7 +135,7 @@ fn repeats_that_are_equal_are_rarely_called_different() {
     let mut worst = vec![0.0_f64; NOISY.len()];
     for runs in [2, 4] {
         for together in [0.0, 0.9] {
-            for between in [0.0, 0.03] {
+            for between in [0.0, 0.03, 0.1] {
                 let made = Made {
                     between,
                     ..log(10, together, 0.05, 0.1)

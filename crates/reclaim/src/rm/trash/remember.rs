@@ -63,6 +63,17 @@ impl Noted {
         let name = self.link.name.to_str().and_then(|name| name.split_once(ON));
         name.is_some_and(|(_, there)| here.is_some_and(|here| here == there))
     }
+
+    /// Whether the directory is gone from its file system, which is mounted where it was.
+    pub(crate) fn is_gone(&self) -> bool {
+        let name = self.link.name.to_str().and_then(|name| name.split_once(ON));
+        let system = name.and_then(|(_, there)| Some(there.rsplit_once('-')?.0));
+        let is_there = |path: &&Path| !matches!(path.try_exists(), Ok(false));
+        let above = self.directory.ancestors().find(is_there);
+        let above = above.filter(|above| *above != self.directory);
+        let here = above.and_then(|above| system_of(std::fs::File::open(above).ok()?.as_fd()));
+        here.is_some() && here.as_deref() == system
+    }
 }
 
 /// Where notes may lie, the first that is ours.
@@ -172,16 +183,18 @@ fn open(place: &Path) -> Option<OwnedFd> {
 /// its file system's UUID. Where there is no UUID, and on btrfs, it has the file system's number,
 /// which also differs between the subvolumes of one btrfs.
 fn identity(at: BorrowedFd<'_>) -> Option<String> {
-    let kind = directory::kind(at)?;
-    let inode = match kind {
+    let inode = match directory::kind(at)? {
         // They number what they meet, anew with each mount.
         MSDOS | EXFAT => 0,
         _ => rustix::fs::fstat(at).ok()?.st_ino,
     };
+    Some(format!("{}-{inode:x}", system_of(at)?))
+}
+
+/// Returns the part of an identity that is the file system's.
+fn system_of(at: BorrowedFd<'_>) -> Option<String> {
+    let kind = directory::kind(at)?;
     let uuid = linux::trim::uuid(at).filter(|_| kind != directory::BTRFS);
-    let system = match uuid {
-        Some(uuid) => uuid,
-        None => format!("{:016x}", rustix::fs::fstatvfs(at).ok()?.f_fsid),
-    };
-    Some(format!("{system}-{inode:x}"))
+    let fsid = || Some(format!("{:016x}", rustix::fs::fstatvfs(at).ok()?.f_fsid));
+    uuid.or_else(fsid)
 }

@@ -26,7 +26,7 @@ value (+10%) or in the figure's unit (+1s, -2ms, +1G). Figures: baseline, delete
 discarding; baseline.p99 before, recovery.p99 after it); trim, bytes, commands,
 active, drain, await (discards); deletion.
 
-Exit codes: 0 done, 1 failed or no result, 2 usage, 3 a --fail-on condition
+Exit codes: 0 done, 1 failed or undecided, 2 usage, 3 a --fail-on condition
 held.";
 
 /// Arguments of `trimbench compare`.
@@ -50,7 +50,7 @@ pub struct CompareArgs {
     pub group: Vec<String>,
 
     /// How to show it
-    #[arg(long, value_name = "FORMAT", default_value = "terminal")]
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub format: CompareFormat,
 
     /// Write to FILE instead of to standard output (-)
@@ -79,8 +79,6 @@ section! {
         /// Of runs on a slowed drive of `lab`: times and rates as those of the drive that it stands
         /// for.
         "as-drive" as_drive: bool = truth, default "false";
-        /// A --fail-on condition holds as well where the noise is too large to rule it out.
-        "strict" strict: bool = truth, default "false";
     }
 }
 
@@ -88,7 +86,7 @@ section! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum CompareFormat {
     /// Tables
-    Terminal,
+    Text,
     /// Tables for an issue or a blog
     Markdown,
     /// All of it (schema trimbench.compare/1)

@@ -21,11 +21,6 @@ use groups::Named;
 /// Carries out the command.
 pub(crate) fn run(args: &CompareArgs) -> Result<Exit, Error> {
     let details = Details::of(&args.set).map_err(Error::Usage)?;
-    if details.strict() && args.fail_on.is_empty() {
-        return Err(usage(
-            "--set strict=true: it only does something with --fail-on: leave it out, or add that",
-        ));
-    }
     let named = match args.group.is_empty() {
         true => groups::singles(&args.runs)?,
         false => groups::parse(&args.group)?,
@@ -50,11 +45,11 @@ pub(crate) fn run(args: &CompareArgs) -> Result<Exit, Error> {
         .collect();
     let comparison = compare(&groups);
     write(&mut sink, args, &comparison)?;
-    let people = match sink.is_standard() && args.format != CompareFormat::Terminal {
+    let people = match sink.is_standard() && args.format != CompareFormat::Text {
         true => Stream::Err,
         false => Stream::Out,
     };
-    judge(args, details.strict(), &comparison, people)
+    judge(args, &comparison, people)
 }
 
 /// Those of slowed drives become records of the drives they stand for; the others are in real
@@ -107,7 +102,7 @@ fn write(sink: &mut Sink, args: &CompareArgs, comparison: &Comparison) -> Result
     style.colour &= sink.is_standard();
     sink.write(|to| {
         let text = match args.format {
-            CompareFormat::Terminal => shown::terminal(comparison, &style),
+            CompareFormat::Text => shown::terminal(comparison, &style),
             CompareFormat::Markdown => shown::markdown(comparison),
             CompareFormat::Json => shown::json(comparison)?,
         };
@@ -117,15 +112,10 @@ fn write(sink: &mut Sink, args: &CompareArgs, comparison: &Comparison) -> Result
 
 /// Returns the exit code that the conditions give. One that holds counts for more than one
 /// without a result.
-fn judge(
-    args: &CompareArgs,
-    strict: bool,
-    comparison: &Comparison,
-    people: Stream,
-) -> Result<Exit, Error> {
+fn judge(args: &CompareArgs, comparison: &Comparison, people: Stream) -> Result<Exit, Error> {
     let mut unknown = None;
     for condition in &args.fail_on {
-        match condition.of(comparison, strict) {
+        match condition.of(comparison) {
             Outcome::Holds { actor, change } => {
                 let whose = actor.map_or(String::new(), |actor| format!(" of {actor}"));
                 let share = change.relative.map_or("from nothing".to_owned(), |share| {
@@ -139,7 +129,7 @@ fn judge(
                 return Ok(Exit::ConditionHeld);
             }
             Outcome::Unknown => unknown = unknown.or(Some(condition)),
-            Outcome::Fails => people.print(&passed(condition, comparison)),
+            Outcome::Fails => people.print(&format!("--fail-on '{condition}' does not hold\n")),
         }
     }
     match unknown {
@@ -148,18 +138,10 @@ fn judge(
     }
 }
 
-fn passed(condition: &ChangeCondition, comparison: &Comparison) -> String {
-    let doubt = match condition.of(comparison, true) {
-        Outcome::Fails => "",
-        _ => ", but the noise can't rule it out (--set strict=true gives 3 then)",
-    };
-    format!("--fail-on '{condition}' does not hold{doubt}\n")
-}
-
 fn nothing_known(condition: &ChangeCondition) -> String {
     format!(
-        "the runs don't tell how {} changed; '--fail-on {condition}' needs it measured in both, and \
-         what happens once in a run (max, deletion) in repeats of it",
+        "--fail-on '{condition}': the runs neither show nor rule it out; it needs {} measured in \
+         both, and three to five repeats of each run",
         condition.figure.name()
     )
 }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use linux::SysRoot;
 use reclaim::lease::Place;
 use record::units::names::shown;
 
@@ -14,9 +15,6 @@ use crate::systemd::{Units, absolute, next_steps, own_program, refuse_control};
 
 /// The tables of a timer that names nothing else: those of the distributions' timer.
 const LISTED: &str = "/etc/fstab:/proc/self/mountinfo";
-
-/// Sunday, before the day begins.
-const WEEKLY: &str = "23 4 * * 0";
 
 /// Writes both, or shows them.
 pub(super) fn install(args: &FstrimArgs, details: &Details) -> Result<Exit, Error> {
@@ -34,23 +32,24 @@ pub(super) fn install(args: &FstrimArgs, details: &Details) -> Result<Exit, Erro
         program: &program,
         files: &files,
     };
-    if args.dry_run {
-        units.show();
-        return Ok(Exit::Done);
-    }
-    units.write(details.replace())?;
-    let written = files.each_ref().map(|(path, _)| shown(path));
     let enable = format!(
         "To use the timer instead of the distribution's:\n  \
          systemctl daemon-reload\n  \
          systemctl disable --now fstrim.timer\n  \
          systemctl enable --now {NAME}.timer\n"
     );
+    let next = next_steps(&enable, &linux::host::weekly(&SysRoot::host()), &command);
+    if args.dry_run {
+        units.show();
+        Stream::Out.print(&next);
+        return Ok(Exit::Done);
+    }
+    units.write(details.replace())?;
+    let written = files.each_ref().map(|(path, _)| shown(path));
     Stream::Out.print(&format!(
-        "Wrote {}.\nEvery week it runs:{}\n{}",
+        "Wrote {}.\nEvery week it runs:{}\n{next}",
         written.join(" and "),
         in_shell(&command),
-        next_steps(&enable, WEEKLY, &command)
     ));
     warn_of_faults(args)?;
     Ok(Exit::Done)

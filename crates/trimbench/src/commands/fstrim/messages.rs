@@ -181,7 +181,12 @@ fn discarded(summary: &Summary) -> String {
         return "nothing of it was discarded".to_owned();
     }
     let discards = counted(summary.discards, "discard");
-    format!("{} discarded in {discards}", bytes(summary.discarded))
+    let text = format!("{} discarded in {discards}", bytes(summary.discarded));
+    let own = summary.freed + summary.discarded_twice;
+    match summary.discarded.saturating_sub(own) {
+        others if bytes(summary.discarded) == bytes(summary.discarded - others) => text,
+        others => format!("{text}, {} of it by others", bytes(others)),
+    }
 }
 
 #[cfg(test)]
@@ -243,6 +248,21 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
+    }
+
+    #[test]
+    fn what_others_discarded_is_no_part_of_the_trim() {
+        let of = |freed, more| {
+            discarded(&Summary {
+                freed,
+                discarded: freed + more,
+                discards: 330,
+                ..Summary::default()
+            })
+        };
+        assert_eq!(of(3 << 30, 0), "3.0 GiB discarded in 330 discards");
+        let beside = "4.2 GiB discarded in 330 discards, 2.7 GiB of it by others";
+        assert_eq!(of(3 << 29, 2765 << 20), beside);
     }
 
     #[test]

@@ -133,14 +133,14 @@ pub struct PlaceArgs {
 /// The guard to show.
 #[derive(Debug, Args)]
 pub struct StatusArgs {
-    /// The guarded file system
+    /// The guarded file system [default: all]
     #[arg(value_name = "MOUNT")]
-    pub mount: PathBuf,
+    pub mount: Option<PathBuf>,
     /// Show it as JSON
     #[arg(long)]
     pub json: bool,
     /// Write it as OpenMetrics, for a collector of Prometheus's; to standard output for `-`
-    #[arg(long, value_name = "FILE", conflicts_with = "json")]
+    #[arg(long, value_name = "FILE", conflicts_with = "json", requires = "mount")]
     pub metrics: Option<PathBuf>,
 }
 

@@ -64,7 +64,7 @@ pub(super) fn registry(mount: &Path, status: Option<&Status>) -> Registry {
         "goal_met", "Series of trims in which the goal was met", status.goals.met;
         "goal_missed", "Series in which the goal was missed", status.goals.missed;
         "trimmed_bytes", "Bytes for whose trim the kernel was asked", trim.trimmed_bytes;
-        "discarded_bytes", "Bytes of these that were discarded", trim.discarded_bytes;
+        "discarded_bytes", "Bytes that the devices discarded meanwhile", trim.discarded_bytes;
     }
     all
 }

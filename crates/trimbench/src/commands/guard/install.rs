@@ -33,20 +33,21 @@ pub(super) fn install(args: &StartArgs, details: &Details) -> Result<Exit, Error
         program: &own,
         files: &files,
     };
-    if args.dry_run {
-        units.show();
-        return Ok(Exit::Done);
-    }
-    units.write(details.replace())?;
     let enable = format!(
         "To start it, now and with the machine:\n  systemctl daemon-reload\n  \
          systemctl enable --now {NAME}\n"
     );
+    let next = next_steps(&enable, "@reboot", &command);
+    if args.dry_run {
+        units.show();
+        Stream::Out.print(&next);
+        return Ok(Exit::Done);
+    }
+    units.write(details.replace())?;
     Stream::Out.print(&format!(
-        "Wrote {}. It runs:{}\n{}",
+        "Wrote {}. It runs:{}\n{next}",
         shown(&files[0].0),
         in_shell(&command),
-        next_steps(&enable, "@reboot", &command)
     ));
     Ok(Exit::Done)
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use reclaim::Event;
-use reclaim::guard::{FRESH_FOR, Goals, LITTLE, LITTLE_FOR, Left, Status, TrimReport};
+use reclaim::guard::{FRESH_FOR, Goals, LITTLE, LITTLE_FOR, Left, Status};
 use reclaim::throttle::Summary;
 use record::units::names::quoted;
 use record::units::{self, bytes, count, counted, duration_exact, percent_exact, seconds};
@@ -131,26 +131,24 @@ pub(super) fn status(status: &Status) -> String {
         let head = if index == 0 { "waits" } else { "" };
         text += &format!("  {head:<9} {reason}\n");
     }
-    text += &format!("  trimmed   {}\n", trimmed(trim));
+    text += &format!("  trimmed   {}\n", trimmed(status));
     if let (Some(p50), Some(p99)) = (trim.age_p50_s.map(seconds), trim.age_p99_s.map(seconds)) {
         text += &format!("            half within {p50}, 99 % within {p99} of being freed\n");
     }
     text + &goal(status)
 }
 
-/// How much was trimmed, and how much of that the drive was sent.
-fn trimmed(trim: &TrimReport) -> String {
-    let (all, sent) = (bytes(trim.trimmed_bytes), bytes(trim.discarded_bytes));
-    let discards = match trim.discards {
-        0 => String::new(),
-        discards => format!(" in {}", counted(discards, "discard")),
-    };
-    let skipped = match trim.discarded_bytes < trim.trimmed_bytes && all != sent {
-        true => "; the rest was trimmed before, or is used again",
-        false => "",
-    };
-    let busy = busy(trim.busy_s);
-    format!("{all} since the guard's start, {sent} discarded{discards}{busy}{skipped}")
+/// How much was trimmed, and what the devices did meanwhile.
+fn trimmed(status: &Status) -> String {
+    let trim = &status.trim;
+    let all = bytes(trim.trimmed_bytes);
+    let discards = counted(trim.discards, "discard");
+    if trim.discards == 0 || status.devices.is_empty() {
+        return format!("{all} since the guard's start");
+    }
+    let (sent, busy) = (bytes(trim.discarded_bytes), busy(trim.busy_s));
+    let devices = status.devices.join(", ");
+    format!("{all} since the guard's start; meanwhile {sent} in {discards} on {devices}{busy}")
 }
 
 /// Why debt waits, each with its rule.
@@ -222,6 +220,7 @@ pub(super) fn json(status: &Status) -> Value {
     json!({
         "schema": "trimbench.guard/2",
         "mount": status.mount.to_string_lossy(),
+        "devices": status.devices,
         "pid": status.pid,
         "running_s": status.running_s,
         "goal": {
@@ -241,13 +240,14 @@ pub(super) fn json(status: &Status) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use reclaim::guard::Waits;
+    use reclaim::guard::{TrimReport, Waits};
 
     use super::*;
 
     fn standing(trim: TrimReport) -> Status {
         Status {
             mount: "/data".into(),
+            devices: vec!["sda".to_owned()],
             pid: 7,
             running_s: 90,
             slowdown: 0.1,
@@ -305,22 +305,22 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_skips_is_not_shown_as_discarded() {
-        let sent = |discarded_bytes, discards| TrimReport {
-            trimmed_bytes: 3 << 30,
-            discarded_bytes,
-            discards,
-            ..TrimReport::default()
+    fn the_discards_that_are_shown_are_those_of_the_devices_that_count_them() {
+        let sent = |discards| {
+            standing(TrimReport {
+                trimmed_bytes: 3 << 30,
+                discarded_bytes: 1 << 30,
+                discards,
+                busy_s: 0.035,
+                ..TrimReport::default()
+            })
         };
         assert_eq!(
-            trimmed(&sent(1 << 30, 1)),
-            "3.0 GiB since the guard's start, 1.0 GiB discarded in 1 discard; the rest was trimmed \
-             before, or is used again"
+            trimmed(&sent(303)),
+            "3.0 GiB since the guard's start; meanwhile 1.0 GiB in 303 discards on sda; the drive \
+             was busy with that for 35.0 ms"
         );
-        assert_eq!(
-            trimmed(&sent(3 << 30, 0)),
-            "3.0 GiB since the guard's start, 3.0 GiB discarded"
-        );
+        assert_eq!(trimmed(&sent(0)), "3.0 GiB since the guard's start");
     }
 
     #[test]

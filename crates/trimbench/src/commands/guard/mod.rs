@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicBool;
 
 use pace::Work;
 use reclaim::ReclaimError;
-use reclaim::guard::{GuardError, Order, Request, intend, order, status};
+use reclaim::guard::{GuardError, Order, Request, intend, order, status, statuses};
 
 use record::units::settings::Section;
 
@@ -73,13 +73,16 @@ fn intentions(args: &StartArgs, details: &Details) -> Result<String, Error> {
 }
 
 fn show(args: &StatusArgs) -> Result<Exit, Error> {
-    let found = status(&args.mount);
+    let Some(mount) = &args.mount else {
+        return show_all(args.json);
+    };
+    let found = status(mount);
     if let Some(file) = &args.metrics {
         let found = match found {
             Err(GuardError::NotGuarded { .. }) => None,
             found => Some(found?),
         };
-        let registry = figures::registry(&args.mount, found.as_ref());
+        let registry = figures::registry(mount, found.as_ref());
         match file.as_os_str() == "-" {
             true => Stream::Out.print(&crate::metrics::text(&registry)),
             false => crate::metrics::write_textfile(file, &registry)?,
@@ -90,6 +93,20 @@ fn show(args: &StatusArgs) -> Result<Exit, Error> {
     Stream::Out.print(&match args.json {
         true => format!("{:#}\n", messages::json(&found)),
         false => messages::status(&found),
+    });
+    Ok(Exit::Done)
+}
+
+/// Shows all guards that run.
+fn show_all(as_json: bool) -> Result<Exit, Error> {
+    let found = statuses()?;
+    Stream::Out.print(&match as_json {
+        true => {
+            let all: Vec<_> = found.iter().map(messages::json).collect();
+            format!("{:#}\n", serde_json::Value::from(all))
+        }
+        false if found.is_empty() => "no guard runs\n".to_owned(),
+        false => found.iter().map(messages::status).collect(),
     });
     Ok(Exit::Done)
 }

@@ -47,7 +47,7 @@ pub struct ImportArgs {
     pub output: Option<PathBuf>,
 
     /// How to show it
-    #[arg(long, value_name = "FORMAT", default_value = "terminal")]
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub format: Format,
 
     /// When the deletion began, e.g. 30s or 2024-06-19T05:02:34Z

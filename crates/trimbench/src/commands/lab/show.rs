@@ -84,7 +84,7 @@ pub(super) fn drive(info: &Info) -> Value {
     json!({
         "name": spec.name,
         "profile": spec.card().ok().map(|card| card.name().to_owned()),
-        "set": card::changed(info),
+        "set": card::by_hand(info).into_iter().map(|(name, _)| name).collect::<Vec<_>>(),
         "slower": spec.slower,
         "size_bytes": spec.size_bytes,
         "store_limit_bytes": spec.store_limit_bytes,

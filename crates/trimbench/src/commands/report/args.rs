@@ -32,7 +32,7 @@ pub struct ReportArgs {
     pub runs: Vec<PathBuf>,
 
     /// The form of the output
-    #[arg(long, value_name = "FORMAT", default_value = "terminal")]
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub format: Format,
 
     /// Write to FILE instead of to standard output (-). A directory (an existing one, or a name

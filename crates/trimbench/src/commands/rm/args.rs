@@ -125,7 +125,7 @@ pub struct RmArgs {
         value_name = "DIR|all",
         num_args = 0..=1,
         default_missing_value = ".",
-        conflicts_with_all = ["paths", "dry_run", "each", "once", "interactive"]
+        conflicts_with_all = ["paths", "each", "once", "interactive"]
     )]
     pub resume: Option<PathBuf>,
     /// Print what would be done, and stop
@@ -192,6 +192,13 @@ impl RmArgs {
             return Err(
                 "--chunk, --sleep and --set fsync=false free in fixed steps: leave them out, or \
                  --slowdown, --max-latency and --deadline"
+                    .to_owned(),
+            );
+        }
+        if self.dry_run && self.resume.is_some() {
+            return Err(
+                "--dry-run: --resume removes only what an earlier `trimbench rm` began to remove, \
+                 and can't list it; leave one out"
                     .to_owned(),
             );
         }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use bench::Survey;
 use bench::plan::{
-    ActorSpec, Control, Deletion, Discard, Event, Lsm, Method, Place, Plan, Program, Punch, Purge,
-    Spill, Truncate, Unlink, Work,
+    ActorSpec, Control, Deletion, Discard, Event, LoopKind, Lsm, Method, Op, Place, Plan, Program,
+    Punch, Purge, Spill, Truncate, Unlink, Work,
 };
 use bench::scenario::Scenario;
 use bench::sizes::Fragments;
@@ -24,9 +24,11 @@ pub(crate) fn of(plan: &Plan, survey: &Survey) -> String {
     };
     let Some(deletion) = &plan.deletion else {
         let size = record::units::bytes(foreground);
-        return text + &format!("Will write {size} for the foreground and delete nothing.\n");
+        text += &format!("Will write {size} for the foreground and delete nothing.\n");
+        return text + &written_on(plan);
     };
     text += &deleted(plan, deletion, foreground);
+    text += &written_on(plan);
     if let Some(extent_bytes) = deletion.extent_bytes {
         let fragments = Fragments::on(survey, deletion.files, extent_bytes);
         text += &format!(
@@ -81,6 +83,42 @@ fn own_files(actor: &ActorSpec) -> String {
             record::units::bytes(own)
         ),
     }
+}
+
+/// Returns a line for each actor that goes on writing while the run lasts.
+fn written_on(plan: &Plan) -> String {
+    let least = plan.phases.baseline() + plan.phases.recovery();
+    match plan.writes_at_most() {
+        Some(_) => String::new(),
+        None => plan.actors.iter().map(|a| goes_on(a, least)).collect(),
+    }
+}
+
+/// Returns the line of one that does so for `least` or longer; nothing of one that only reads.
+fn goes_on(actor: &ActorSpec, least: Duration) -> String {
+    let (share, block) = match &actor.work {
+        Work::Blocks(blocks) => match blocks.op {
+            Op::Mixed { read_percent } => {
+                (1.0 - f64::from(read_percent) / 100.0, blocks.block_bytes)
+            }
+            op => (f64::from(u8::from(op.writes())), blocks.block_bytes),
+        },
+        Work::Task(task) => (1.0, task.block_bytes),
+    };
+    let (name, each) = (&actor.name, share * f64::from(block));
+    let long = duration_exact(least);
+    let amount = match actor.arrival {
+        _ if each == 0.0 => return String::new(),
+        LoopKind::Open { rate_per_s, .. } => {
+            let bytes = each * rate_per_s * least.as_secs_f64();
+            format!(
+                "about {} more in {long}",
+                record::units::bytes(bytes as u64)
+            )
+        }
+        LoopKind::Closed { .. } => format!("as fast as the drive takes it, for {long}"),
+    };
+    format!("{name} goes on writing: {amount}, and longer while it settles and deletes.\n")
 }
 
 fn deleted(plan: &Plan, deletion: &Deletion, foreground: u64) -> String {
@@ -238,6 +276,28 @@ mod tests {
             extent_bytes: None,
             commit: true,
         })
+    }
+
+    #[test]
+    fn actors_that_write_on_are_announced() {
+        let writes = |op, arrival| {
+            let mut actor = ActorSpec::reader(true, arrival);
+            if let Work::Blocks(blocks) = &mut actor.work {
+                (blocks.op, blocks.block_bytes) = (op, 1 << 20);
+            }
+            goes_on(&actor, Duration::from_secs(20))
+        };
+        let (fast, slow) = (LoopKind::Closed { depth: 4 }, LoopKind::evenly(50.0));
+        assert_eq!(writes(Op::Read, fast), "");
+        let text = writes(Op::Write, fast);
+        assert!(
+            text.contains("as fast as the drive takes it, for 20s"),
+            "{text}"
+        );
+        let text = writes(Op::Write, slow);
+        assert!(text.contains("about 1000 MiB more in 20s"), "{text}");
+        let text = writes(Op::Mixed { read_percent: 90 }, slow);
+        assert!(text.contains("about 100 MiB more"), "{text}");
     }
 
     #[test]

@@ -135,7 +135,7 @@ section! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum SuiteFormat {
     /// Tables
-    Terminal,
+    Text,
     /// All of it
     Json,
 }
@@ -148,7 +148,7 @@ pub enum SuiteCommand {
         /// The file of --output
         file: PathBuf,
         /// How to show it
-        #[arg(long, value_name = "FORMAT", default_value = "terminal")]
+        #[arg(long, value_name = "FORMAT", default_value = "text")]
         format: SuiteFormat,
         /// Write to FILE instead of to standard output (-)
         #[arg(long, value_name = "FILE")]

@@ -141,6 +141,10 @@ fn target(args: &SuiteArgs, details: &Details) -> Result<Target, Error> {
     let whole = |bytes: u64| bytes / record::units::MIB * record::units::MIB;
     let raw = args.device.iter().chain(args.raid0.iter().flatten());
     let raw: Vec<&PathBuf> = raw.collect();
+    for path in &raw {
+        let there = std::fs::metadata(path);
+        there.map_err(|e| usage(format!("{}: {e}; give a block device", shown_path(path))))?;
+    }
     if !raw.is_empty() && !args.destroy_data {
         let devices: Vec<String> = raw.into_iter().map(shown_path).collect();
         return Err(usage(format!(
@@ -239,8 +243,27 @@ fn write_shown(log: &Log, format: SuiteFormat, output: Option<&Path>) -> Result<
     let mut sink = Sink::open(output.unwrap_or(Path::new("-")))?;
     let results = Results::of(log);
     let bytes = match format {
-        SuiteFormat::Terminal => tables(log).into_bytes(),
+        SuiteFormat::Text => tables(log).into_bytes(),
         SuiteFormat::Json => format!("{:#}\n", results.json()).into_bytes(),
     };
     sink.write(|to| to.write_all(&bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::cli::{Cli, Command};
+
+    #[test]
+    fn a_device_that_is_not_there_is_named_as_such_first() {
+        let words = ["trimbench", "suite", "/nowhere/sdx"];
+        let Command::Suite(args) = Cli::try_parse_from(words).unwrap().command else {
+            panic!("another command");
+        };
+        let text = run(&args).unwrap_err().to_string();
+        assert!(text.contains("/nowhere/sdx: No such file"), "{text}");
+        assert!(!text.contains("--destroy-data"), "{text}");
+    }
 }

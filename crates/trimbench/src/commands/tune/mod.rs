@@ -18,7 +18,7 @@ use record::units::settings::Section;
 
 use crate::commands::tune::args::{Details, TuneArgs};
 use crate::console::Stream;
-use crate::exit::{Error, Exit};
+use crate::exit::{Error, Exit, usage};
 use crate::output::Sink;
 use crate::{confirm, console, output, run_progress, signals};
 
@@ -48,7 +48,9 @@ pub(crate) fn run(args: &TuneArgs) -> Result<Exit, Error> {
         run_progress::sweep(&target.directory);
     }
     let place = Place::Directory(target.directory.clone());
-    let survey = crate::simulated::enter_cgroup(Survey::of(&place)?, args.dry_run);
+    let is_root = rustix::process::geteuid().is_root();
+    let survey = Survey::of(&place).map_err(|error| without_root(error.into(), is_root))?;
+    let survey = crate::simulated::enter_cgroup(survey, args.dry_run);
     let trials = Trials::choose(&args.request(&details), &target, &survey)?;
     let slowed = slowed(&survey.devices);
     people.print(&intentions::of(&trials, args, &details, &target));
@@ -127,6 +129,16 @@ pub(crate) fn run(args: &TuneArgs) -> Result<Exit, Error> {
     written.map(|()| Exit::Done)
 }
 
+/// The error of a place where nothing can be made. A plain user lacks more than a place.
+fn without_root(error: Error, is_root: bool) -> Error {
+    match is_root {
+        true => error,
+        false => usage(
+            "trimbench tune needs root, for it changes the drive's settings: run it with sudo",
+        ),
+    }
+}
+
 /// The sentence about a simulated drive in stretched time; empty for any other.
 fn slowed(devices: &[DeviceInfo]) -> String {
     let Ok(Some(slower)) = record::as_drive::slower(devices) else {
@@ -191,6 +203,13 @@ fn trim_after(file: &Path, path: &Path, slowdown: f64) -> Result<Exit, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_plain_user_is_sent_to_sudo() {
+        let shown = |is_root| without_root(usage("no file"), is_root).to_string();
+        assert!(shown(false).contains("needs root"), "{}", shown(false));
+        assert_eq!(shown(true), "no file");
+    }
 
     #[test]
     fn a_drive_in_stretched_time_is_named_as_such() {

@@ -6,6 +6,8 @@ use experiments::tune::{Advice, Policy, RULES, Target, Trial, rules};
 use record::units::names::{quoted, shown};
 use record::units::percent_exact;
 
+use crate::systemd;
+
 /// The settings that were kept, or the commands that would set them; and what the next starts
 /// need. `slowdown`: the goal of a timer.
 pub(super) fn commands_or_done(
@@ -88,11 +90,21 @@ fn later(target: &Target, trial: &Trial, slowdown: f64) -> String {
     if trial.policy == Policy::PacedFstrim {
         // It takes the place of the distribution's timer, so it trims all that is mounted.
         let slowdown = percent_exact(slowdown);
-        text += &format!(
-            "It needs a timer:\n  trimbench fstrim --all --install-timer --slowdown={slowdown}\n"
-        );
+        text += &timer(&format!("--slowdown={slowdown}"), systemd::runs());
     }
     text
+}
+
+/// The timer that trims, by systemd if that `runs`.
+fn timer(goal: &str, runs: bool) -> String {
+    if runs {
+        return format!("It needs a timer:\n  trimbench fstrim --all --install-timer {goal}\n");
+    }
+    let program = systemd::own_program().map_or_else(|_| "trimbench".to_owned(), shown);
+    let command = [&program, "fstrim", "--all", goal].map(str::to_owned);
+    let times = linux::host::weekly(&linux::SysRoot::host());
+    let line = systemd::cron_line(&times, &command);
+    format!("It needs a line of cron, in /etc/cron.d/trimbench:\n  {line}\n")
 }
 
 #[cfg(test)]
@@ -150,17 +162,25 @@ mod tests {
     #[test]
     fn what_is_trimmed_later_needs_a_timer() {
         let advice = advice(1 << 30);
-        let timer = "It needs a timer:\n  trimbench fstrim --all --install-timer --slowdown=7%\n";
+        let by_systemd =
+            "It needs a timer:\n  trimbench fstrim --all --install-timer --slowdown=7%\n";
+        assert_eq!(timer("--slowdown=7%", true), by_systemd);
+        let by_cron = timer("--slowdown=7%", false);
+        assert!(
+            by_cron.ends_with(" fstrim --all --slowdown=7\\%\n"),
+            "{by_cron}"
+        );
+        let timer = timer("--slowdown=7%", systemd::runs());
         let said = |setting, kept| commands_or_done(&target(setting), &advice, kept, 0.07);
         let to_set = said(DiscardSetting::On, None);
         assert!(
             to_set.contains("--apply):\n  mount -o remount,nodiscard /data\n"),
             "{to_set}"
         );
-        assert!(to_set.ends_with(timer), "{to_set}");
+        assert!(to_set.ends_with(&timer), "{to_set}");
         let set = said(DiscardSetting::On, advice.set);
         assert!(
-            set.contains("Set:\n  mount -o") && set.ends_with(timer),
+            set.contains("Set:\n  mount -o") && set.ends_with(&timer),
             "{set}"
         );
         let as_was = said(DiscardSetting::Off, advice.set);
