@@ -428,7 +428,7 @@ mod tests {
             panic!("{advice:?}");
         };
         assert!(none.contains("nothing is ranked or recommended"));
-        assert!(more.contains("More data (--set size=8G)"), "{more}");
+        assert!(more.contains("more data (--set size="), "{more}");
         // 8 GiB of files and what is beside them fill the drive.
         log.head.drive = Drive::Device(Member {
             path: "/dev/sdx".to_owned(),
@@ -436,7 +436,7 @@ mod tests {
             size_bytes: 12 << 30,
         });
         let more = &advise(&Results::of(&log)).unwrap().sentences[1];
-        assert!(more.contains("A larger drive"), "{more}");
+        assert!(more.contains("a larger drive"), "{more}");
     }
 
     #[test]

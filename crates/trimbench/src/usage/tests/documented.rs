@@ -177,7 +177,8 @@ fn takes(of: &[&Command], name: &str, value: &str) -> bool {
         || named.peek().is_none()
         || named.any(|one| {
             let words = one.get_possible_values();
-            words.is_empty() || words.iter().any(|word| word.matches(value, false))
+            let is_flag = !one.get_action().takes_values();
+            is_flag || words.is_empty() || words.iter().any(|word| word.matches(value, false))
         })
 }
 

@@ -12,8 +12,9 @@ mod documented;
 static CLI: LazyLock<Command> = LazyLock::new(Cli::command);
 
 /// Programs of others: a message that names one may name its options.
-const FOREIGN: [&str; 5] = [
+const FOREIGN: [&str; 6] = [
     "fio",
+    "losetup",
     "blockdev",
     "systemctl",
     "VBoxManage",
