@@ -182,7 +182,21 @@ impl Survey {
 /// All warnings about a target and its statistics.
 fn warnings(found: &Description) -> Vec<Warning> {
     let odd = found.warnings.iter().chain(&found.counting_warnings);
-    odd.cloned().map(Warning::Storage).collect()
+    let odd = odd.cloned().map(Warning::Storage);
+    odd.chain(cached(&SysRoot::host(), &found.devices))
+        .collect()
+}
+
+/// A warning for each loop device above others whose file isn't read with direct I/O.
+fn cached(sys: &SysRoot, devices: &[DeviceInfo]) -> Vec<Warning> {
+    let is_cached = |device: &&DeviceInfo| {
+        !device.below.is_empty() && sys.attribute(&device.name, "loop/dio").as_deref() == Some("0")
+    };
+    let warning = |device: &DeviceInfo| Warning::CachedLoop {
+        device: device.name.clone(),
+        below: device.below.join(", "),
+    };
+    devices.iter().filter(is_cached).map(warning).collect()
 }
 
 fn direct(directory: &Path) -> Result<Result<u64, String>, BenchError> {
@@ -227,4 +241,33 @@ pub(crate) fn others(devices: &[DeviceInfo]) -> Vec<Warning> {
         Some(Warning::Beside { pid, path, device })
     };
     others.into_iter().filter_map(warning).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loop_device_in_front_of_the_page_cache_is_named_with_what_it_hides() {
+        let root = tempfile::tempdir().unwrap();
+        let directory = root.path().join("sys/class/block/loop3/loop");
+        std::fs::create_dir_all(&directory).unwrap();
+        let said = |dio: &str, below: &[&str]| {
+            std::fs::write(directory.join("dio"), dio).unwrap();
+            let device = DeviceInfo {
+                name: "loop3".to_owned(),
+                below: below.iter().map(|one| (*one).to_owned()).collect(),
+                ..DeviceInfo::default()
+            };
+            let all = cached(&SysRoot::at(root.path()), &[device]);
+            all.first().map(ToString::to_string)
+        };
+        let warning = said("0\n", &["vda"]).unwrap();
+        for part in ["loop3 reads", "nothing of vda", "--direct-io=on /dev/loop3"] {
+            assert!(warning.contains(part), "{warning}");
+        }
+        assert_eq!(said("1\n", &["vda"]), None);
+        // A simulated drive, or a file in memory.
+        assert_eq!(said("0\n", &[]), None);
+    }
 }

@@ -23,6 +23,13 @@ pub enum Warning {
         /// The device.
         device: String,
     },
+    /// A loop device reads its file through the page cache.
+    CachedLoop {
+        /// Its kernel name.
+        device: String,
+        /// The devices below.
+        below: String,
+    },
     /// The file system discards a second time, after the run.
     DiscardedAgain,
     /// The load is not as it was asked for, in the words of `load`.
@@ -78,6 +85,12 @@ impl fmt::Display for Warning {
                 "another trimbench (pid {pid}, in {}) works on {device}, too: its reads, writes and \
                  discards are in the figures; run one after the other",
                 shown(path)
+            ),
+            Warning::CachedLoop { device, below } => write!(
+                f,
+                "{device} reads its file through the page cache, and holds reads behind each discard \
+                 by itself: this tells nothing of {below}; switch to direct I/O with: losetup \
+                 --direct-io=on /dev/{device}"
             ),
             Warning::DiscardedAgain => f.write_str(
                 "btrfs discards block groups that a deletion has emptied once more, up to a minute \

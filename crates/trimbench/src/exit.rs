@@ -181,13 +181,14 @@ impl Error {
             Error::Experiment(error) => error.is_usage(),
             Error::Fit(error) => matches!(error, ssd::fit::FitError::SeveralDrives(_)),
             Error::Lease(error) => !matches!(error, reclaim::lease::LeaseError::Refused(_)),
-            Error::Scenario(_) | Error::Input(_) | Error::Usage(_) | Error::OutputOpen { .. } => {
-                true
-            }
+            Error::Prove(error) => error.is_usage(),
+            Error::Scenario(_)
+            | Error::Input(_)
+            | Error::Usage(_)
+            | Error::Inspect(_)
+            | Error::OutputOpen { .. } => true,
             Error::OutputWrite { .. }
             | Error::Unqualified(_)
-            | Error::Inspect(_)
-            | Error::Prove(_)
             | Error::Verify(_)
             | Error::Card(_)
             | Error::Reclaim(_)

@@ -139,6 +139,8 @@ fn of_path(
     tables: &Tables,
     miss: &mut impl FnMut(&str, String),
 ) -> Result<Stack, InspectError> {
+    let named = crate::watch::by_name(path);
+    let path = if sys.is_host() { &named } else { path };
     if sys.is_host() {
         path.metadata().map_err(|source| InspectError::Path {
             path: path.to_owned(),

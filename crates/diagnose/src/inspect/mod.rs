@@ -147,6 +147,9 @@ pub fn inspect(
         let card = options.card.as_ref();
         found.if_deleted = Some(forecast::if_deleted(&options.if_deleted, stack, card)?);
     }
-    found.findings = findings::find(&found, options.card.as_ref());
+    // A forecast of this deletion leaves no need for that of an example.
+    let card = options.card.as_ref();
+    let card = card.filter(|_| found.if_deleted.is_none());
+    found.findings = findings::find(&found, card);
     Ok(found)
 }

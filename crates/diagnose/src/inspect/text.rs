@@ -7,6 +7,7 @@ use std::fmt::Write;
 use record::units::names::{harmless, shown};
 use record::units::{bytes, minutes};
 use record::{DiscardLimits, DiscardSetting};
+use storage::FileSystem;
 use storage::stack::{Effect, Layer, LayerKind, Stack};
 
 use super::policy::Trimmer;
@@ -34,6 +35,13 @@ pub fn page(found: &Inspection, verbose: bool, look: Look) -> String {
         let text = crate::forecast::sentence(forecast, "Deleting");
         let sent = found.stacks.first().is_some_and(Stack::trims_online);
         wrap(&mut out, "", &text, look.width);
+        let fs = found
+            .stacks
+            .first()
+            .and_then(|one| one.file_system.as_ref());
+        if fs.is_some_and(|fs| fs.rules() == FileSystem::Btrfs) {
+            out += "  (at least: btrfs discards its own tree blocks, too)\n";
+        }
         if !sent {
             out += "  (if it were mounted with discard; now it sends none)\n";
         }

@@ -8,12 +8,15 @@ use crate::why::SenderWork;
 /// At most so many senders and blocked processes have a line in an update.
 const MOST: usize = 5;
 
-/// An update in lines: one for each device that did something, then the senders of discards and
-/// the processes that waited for a tenth of the time or more. An idle machine has one line.
+/// An update in lines: one for each device that did something, that with most time in TRIM first.
+/// The senders of discards follow, and the processes that waited for a tenth of the time or more. An
+/// idle machine has one line.
 pub fn text(update: &Update) -> String {
     let time = clock(update.unix_s);
     let mut text = String::new();
-    for device in update.devices.iter().filter(|one| one.is_busy()) {
+    let mut busy: Vec<_> = update.devices.iter().filter(|one| one.is_busy()).collect();
+    busy.sort_by(|a, b| b.discarding.total_cmp(&a.discarding));
+    for device in busy {
         text += &format!("{time} {}\n", line(device, update.debt(&device.device)));
         for pace in update.paces(&device.device) {
             let line = format!("{time} {pace}\n");
@@ -80,7 +83,7 @@ fn work(work: &Work) -> String {
 
 fn sender(one: &SenderWork, seconds: f64) -> String {
     let mut text = format!(
-        "discards: {} sent {} to {} ({}), {}/s",
+        "discards: {} sent {} to {} ({}), {}/s sent",
         program(&one.program, one.pid),
         one.many(),
         one.device,
@@ -196,6 +199,17 @@ mod tests {
         let text = text(&update);
         assert!(
             text.contains("sent 1 discard of 42.5 ms to loop8"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn the_device_that_discards_most_comes_first() {
+        let mut update = stall(0.0);
+        update.devices.reverse();
+        let text = text(&update);
+        assert!(
+            text.find("loop8").unwrap() < text.find("vda").unwrap(),
             "{text}"
         );
     }

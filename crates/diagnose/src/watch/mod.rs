@@ -26,6 +26,7 @@ pub mod watcher;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use target::by_name;
 pub use target::{Targets, TargetsError};
 pub use update::Update;
 pub use view::{Key, View};

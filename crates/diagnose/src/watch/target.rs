@@ -95,13 +95,19 @@ pub(super) fn present(sys: &SysRoot, disks: &Disks) -> Vec<(DeviceNumber, String
 
 fn describe(path: &Path) -> Result<storage::Description, TargetError> {
     use std::os::unix::fs::FileTypeExt;
-    let device = std::fs::metadata(path).is_ok_and(|found| found.file_type().is_block_device());
-    // A plain name such as `sda` is a device, unless there is such a file.
+    let path = by_name(path);
+    let device = std::fs::metadata(&path).is_ok_and(|found| found.file_type().is_block_device());
+    match device {
+        true => storage::describe_device(path),
+        false => storage::describe(path),
+    }
+}
+
+/// The path: a plain name such as `sda` is a device, unless there is such a file.
+pub(crate) fn by_name(path: &Path) -> PathBuf {
     let named = Path::new("/dev").join(path);
-    let by_name = !path.exists() && !path.is_absolute() && named.exists();
-    match (device, by_name) {
-        (true, _) => storage::describe_device(path),
-        (false, true) => storage::describe_device(named),
-        (false, false) => storage::describe(path),
+    match !path.exists() && named.exists() {
+        true => named,
+        false => path.to_owned(),
     }
 }

@@ -101,7 +101,7 @@ pub fn explain(observation: &Observation, subject: &Subject, command: Option<&st
         .collect();
     let drives = super::senders::drives(observation, subject, &pids);
     why.sentence = sentence::sentence(&why, Some(&drives));
-    let late = super::senders::to_come(&observation.trace, &observation.mounted, &pids);
+    let late = super::senders::to_come(observation, subject, &pids);
     why.sentence += &late.unwrap_or_default();
     why
 }

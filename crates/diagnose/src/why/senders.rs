@@ -244,25 +244,32 @@ pub(super) fn drives(observation: &Observation, subject: &Subject, pids: &[u32])
     all.extend(sent.map(|one| one.device));
     let places = observation.sampled.places.iter();
     all.extend(places.flat_map(|place| &place.devices));
-    // A command's children that nobody has seen have later numbers than its own.
-    if let Subject::Family(first) = subject
-        && all.is_empty()
-    {
-        let child = |one: &Deleter| one.pid > *first && one.first_s >= observation.from_s;
-        all = below(&child);
+    if all.is_empty() {
+        all = below(&|one| is_unseen_child(observation, subject, one));
     }
     let names = all.into_iter().map(|one| observation.disks.name(one));
     names.collect()
 }
 
+/// Whether this may be a child of the command that no look met: its number is later.
+fn is_unseen_child(observation: &Observation, subject: &Subject, one: &Deleter) -> bool {
+    matches!(subject, Subject::Family(first) if one.pid > *first)
+        && one.first_s >= observation.from_s
+}
+
 /// The discards that are still to come of what these processes deleted: of file systems that send
 /// them after the call, and haven't sent as much as was freed.
-pub(super) fn to_come(trace: &Trace, mounted: &[Place], pids: &[u32]) -> Option<String> {
+pub(super) fn to_come(
+    observation: &Observation,
+    subject: &Subject,
+    pids: &[u32],
+) -> Option<String> {
+    let (trace, mounted) = (&observation.trace, &observation.mounted);
+    let is_own =
+        |one: &&Deleter| pids.contains(&one.pid) || is_unseen_child(observation, subject, one);
     let late = |place: &&Place| {
-        let own = trace
-            .deleters
-            .iter()
-            .filter(|one| one.on.is_some() && one.on == place.identity && pids.contains(&one.pid));
+        let here = |one: &&Deleter| one.on.is_some() && one.on == place.identity;
+        let own = trace.deleters.iter().filter(here).filter(is_own);
         let last_s = own.clone().map(|one| one.last_s).reduce(f64::max);
         let freed: u64 = own.map(|one| one.bytes).sum();
         let sent = |last_s: f64| {

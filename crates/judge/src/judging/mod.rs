@@ -223,7 +223,14 @@ fn warnings(record: &RunRecord, main: Option<&PartJudged>) -> Vec<String> {
             "The baseline of {name} drifted by {drift} over its length; let it settle for longer."
         ));
     }
-    warnings.extend(actors.iter().filter_map(beside_discards));
+    let frees = record
+        .head
+        .actors
+        .iter()
+        .filter(|actor| others::frees(actor));
+    let frees: Vec<&str> = frees.map(|actor| actor.name.as_str()).collect();
+    let frees = frees.join(", ");
+    warnings.extend(actors.iter().filter_map(|one| beside_discards(one, &frees)));
     match &record.end {
         Some(end) => warnings.extend(end.message.clone()),
         None => warnings.push("The record has no end: its run was killed.".to_owned()),
@@ -251,17 +258,25 @@ fn warnings(record: &RunRecord, main: Option<&PartJudged>) -> Vec<String> {
 /// A baseline that lost this share of its time beside discards is warned of.
 const BASELINE_LOST: f64 = 0.05;
 
-/// Returns a warning if discards that this deletion didn't send slowed an actor's baseline.
-fn beside_discards(actor: &Judged) -> Option<String> {
+/// Returns a warning if discards that this deletion didn't send slowed an actor's baseline. `frees`:
+/// the actors that free space themselves.
+fn beside_discards(actor: &Judged, frees: &str) -> Option<String> {
     let how = match actor.baseline_lost {
         Some(lost) if lost < BASELINE_LOST => return None,
         Some(lost) => format!("lost {} of its time beside", record::units::percent(lost)),
         None => "had all its time beside".to_owned(),
     };
     let name = &actor.foreground.actor;
+    let (whose, without) = match frees.is_empty() {
+        true => ("another program's".to_owned(), "it".to_owned()),
+        false => (
+            format!("those of {frees}, which frees space, too, or another program's"),
+            frees.to_owned(),
+        ),
+    };
     Some(format!(
-        "The baseline of {name} {how} discards that this deletion did not send: the foreground's \
-         own, or another program's. Stop these, or the verdict can't tell them from the deletion's."
+        "The baseline of {name} {how} discards that this deletion did not send: {whose}. The verdict \
+         may count such discards as the deletion's; without {without} it is surer."
     ))
 }
 

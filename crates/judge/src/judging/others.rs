@@ -306,6 +306,6 @@ fn leaves_discards_to_the_mount(record: &RunRecord) -> bool {
 }
 
 /// Returns whether an actor frees space, as far as its operation shows.
-fn frees(actor: &ActorInfo) -> bool {
+pub(super) fn frees(actor: &ActorInfo) -> bool {
     !matches!(actor.op.as_str(), "read" | "write" | "nop") || actor.engine == "fio"
 }

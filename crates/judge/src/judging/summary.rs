@@ -78,8 +78,8 @@ fn by_others(part: &PartJudged, reasons: &[Reason]) -> String {
         Some((slow, theirs, Some(own))) => {
             let lasted = seconds(own.seconds + theirs.map_or(0.0, |stall| stall.seconds));
             format!(
-                "Discards of others ({whose}) came beside this deletion's, and {slow} stalled for \
-                 {lasted}; it is unknown whose discards did it."
+                "Discards of others ({whose}) or this deletion's stalled {slow} for {lasted}; it is \
+                 unknown whose did it."
             )
         }
         _ => format!(

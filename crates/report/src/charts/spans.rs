@@ -143,7 +143,10 @@ fn marks(record: &RunRecord, verdict: &Verdict) -> Vec<MarkSpan> {
 }
 
 fn events(record: &RunRecord) -> Vec<Moment> {
-    let known = record.events.iter();
+    let mut known: Vec<_> = record.events.iter().collect();
+    // Those of one shown instant come in the order of the kinds, which is that of a deletion.
+    known.sort_by_key(|event| ((event.at_s * 10.0).round() as i64, event.kind as u8));
+    let known = known.into_iter();
     known
         .filter_map(|event| {
             Some(Moment {
@@ -158,6 +161,7 @@ fn events(record: &RunRecord) -> Vec<Moment> {
 mod tests {
     use super::*;
     use crate::common::SHORT;
+    use record::EventKind;
 
     #[test]
     fn overlapping_stretches_become_one() {
@@ -189,5 +193,24 @@ mod tests {
         assert_eq!(spans.view[0], 61.4);
         assert_eq!(spans.phases.len(), 5);
         assert_eq!(spans.events.len(), 5);
+    }
+
+    #[test]
+    fn events_of_one_instant_come_in_the_order_of_a_deletion() {
+        let mut record = SHORT.record();
+        for event in &mut record.events {
+            event.at_s = match event.kind {
+                EventKind::DeletionBegan => 17.02,
+                EventKind::DeletionReturned => 17.01,
+                EventKind::CommitForced => 17.0,
+                _ => 18.0,
+            };
+        }
+        record.events.reverse();
+        let words: Vec<&str> = events(&record).iter().map(|one| one.word).collect();
+        assert_eq!(
+            words[..3],
+            ["deletion began", "it returned", "commit forced"]
+        );
     }
 }

@@ -308,7 +308,11 @@ impl Fit {
             phi_95: self.share.phi.estimate().map(|phi| [phi.low, phi.high]),
             service_us: known,
             at_mib: known.map(|_| self.at_mib),
-            barrier: self.share.is_barrier(),
+            // The time lost alone shows no barrier where the operations between discards don't.
+            barrier: match self.share.barrier {
+                Some(Barrier::TimeLost) => None,
+                _ => self.share.is_barrier(),
+            },
             ops_per_discard: self.share.ops_per_discard,
             ..self.share.judged
         }

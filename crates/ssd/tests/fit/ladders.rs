@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use record::AtaTrim;
 use record::RunRecord;
-use ssd::fit::{Figure, Fit, Made, fit};
+use ssd::fit::{Barrier, Figure, Fit, Made, fit};
 use ssd::{Card, Drive, Queue, Time, profiles};
 use testkit::harness::{Harness, Pace, Pieces, Readers};
 
@@ -149,6 +149,15 @@ fn every_profile_comes_back() {
         assert_eq!(fit.share.is_barrier(), Some(true), "{name}");
         assert_eq!(fit.share.phi.value(), Some(1.0), "{name}");
     }
+}
+
+#[test]
+fn time_lost_alone_is_no_barrier_in_a_verdict() {
+    let mut fit = ladder(profiles::by_name("ocz-vertex-2").unwrap());
+    let said = |fit: &Fit| fit.of_verdict().barrier;
+    assert_eq!(said(&fit), Some(true));
+    fit.share.barrier = Some(Barrier::TimeLost);
+    assert_eq!((fit.share.is_barrier(), said(&fit)), (Some(true), None));
 }
 
 #[test]

@@ -175,7 +175,7 @@ fn what_is_missing_is_no_failure_but_a_path_is() {
             "{text}"
         );
     }
-    inspect(&["/no/such/place"]).fails_with(1, &["/no/such/place", "name a path"]);
+    inspect(&["/no/such/place"]).fails_with(2, &["/no/such/place", "name a path"]);
     inspect(&["/", "--all"]).fails_with(2, &["cannot be used with"]);
     for place in ["/proc", "/dev/shm", "/dev/null"] {
         inspect(&[place]).succeeds();
@@ -256,8 +256,8 @@ fn a_deletion_is_forecast_and_not_done() {
         "{text}"
     );
     assert_eq!(file.metadata().unwrap().len(), 8 << 20);
-    inspect(&["--if-deleted", at, "/dev/null"]).fails_with(1, &["another file system"]);
-    inspect(&["--if-deleted", "/no/such"]).fails_with(1, &["/no/such"]);
+    inspect(&["--if-deleted", at, "/dev/null"]).fails_with(2, &["another file system"]);
+    inspect(&["--if-deleted", "/no/such"]).fails_with(2, &["/no/such"]);
     let mut trim = trimbench();
     trim.args(["fstrim", "--dry-run", "--profile", "870-evo"])
         .arg(fs.path());

@@ -143,14 +143,14 @@ fn a_drive_without_trim_gets_none() {
 
 #[test]
 fn a_place_that_can_prove_nothing_is_refused() {
-    let refused = |place: &str, words: &[&str]| {
+    let refused = |place: &str, code, words: &[&str]| {
         let mut command = trimbench();
         command.args(["inspect", "--prove", place]);
-        run(command).fails_with(1, words);
+        run(command).fails_with(code, words);
     };
-    refused("/dev/null", &["/dev/null", "name a directory"]);
-    refused("/dev/shm", &["tmpfs", "name another directory"]);
-    refused("/no/such", &["/no/such"]);
+    refused("/dev/null", 2, &["/dev/null", "name a directory"]);
+    refused("/dev/shm", 1, &["tmpfs", "name another directory"]);
+    refused("/no/such", 2, &["/no/such"]);
     let mut command = trimbench();
     command.args(["inspect", "--prove", "--all"]);
     run(command).fails_with(2, &["cannot be used with"]);
@@ -213,4 +213,44 @@ fn an_interrupted_proof_leaves_nothing() {
     running.signal(Signal::INT);
     assert_eq!(running.wait().code(), Some(130));
     assert!(names(&mount).is_empty());
+}
+
+#[test]
+fn a_forecast_names_what_it_leaves_out_on_btrfs_and_on_a_slowed_drive() {
+    if lacks(NEEDS) {
+        return;
+    }
+    let _turn = beside();
+    let lab = OwnLab::new();
+    let name = lab.dir().file_name().unwrap().to_str().unwrap().to_owned();
+    let mount = lab.mount();
+    let at = mount.to_str().unwrap();
+    let up = [
+        "--profile",
+        "t500",
+        "--size",
+        "3G",
+        "--fs",
+        "btrfs",
+        "--mount",
+        at,
+    ];
+    lab.up(
+        &name,
+        &[&up[..], &["-o", "discard", "--slower", "6"]].concat(),
+    );
+    let file = mount.join("old");
+    std::fs::write(&file, vec![7; 8 << 20]).unwrap();
+    std::fs::File::open(&file).unwrap().sync_all().unwrap();
+    let mut command = trimbench();
+    command.args(["inspect", "--profile", "t500", "--if-deleted"]);
+    command.arg(&file);
+    let text = run(lab.in_here(command)).succeeds().stdout.clone();
+    for part in [
+        "(at least: btrfs",
+        "6 times slower): the times forecast are those of --profile",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(!text.contains("predicted-stall"), "{text}");
 }

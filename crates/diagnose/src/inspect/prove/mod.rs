@@ -82,6 +82,8 @@ pub enum ProveError {
         needed: u64,
         usable: u64,
     },
+    #[error("the file system of {} is too small: it has {}, and {} always stay free; use one of at least {}", shown(path), record::units::bytes(space.size_bytes), record::units::bytes(space.reserve_bytes()), record::units::bytes(2 * space.reserve_bytes()))]
+    Small { path: PathBuf, space: Space },
     #[error("cannot examine {}: {source}; name a directory", shown(path))]
     Path { path: PathBuf, source: io::Error },
     #[error("{} is no directory; name a directory on a mounted file system", shown(.0))]
@@ -104,6 +106,13 @@ pub enum ProveError {
     Io(#[from] io::Error),
     #[error("interrupted; the probe is removed")]
     Interrupted,
+}
+
+impl ProveError {
+    /// Whether the named path can't be probed at all.
+    pub fn is_usage(&self) -> bool {
+        matches!(self, Self::Path { .. } | Self::NoDirectory(_))
+    }
 }
 
 /// Proves whether TRIM arrives from a directory. Writes 66 MiB there and removes them. `tick` is
@@ -140,16 +149,7 @@ pub fn prove(
     if mount.read_only() {
         return Err(ProveError::ReadOnly(path.to_owned()));
     }
-    let space = Space::of(path)?;
-    let needed = PROBE_BYTES + (2 << 20);
-    if space.usable_bytes() < needed {
-        let usable = space.usable_bytes();
-        return Err(ProveError::Full {
-            path: path.to_owned(),
-            needed,
-            usable,
-        });
-    }
+    room(path, Space::of(path)?)?;
     let home = WorkDir::create(path)?;
     tick("writing the probe");
     let probe = Probe::write(&home, fastrand::u64(..))?;
@@ -202,6 +202,24 @@ pub fn prove(
     };
     proof.summary = summary(&proof, &stack);
     Ok(proof)
+}
+
+/// Refuses a place without room for a probe.
+fn room(path: &Path, space: Space) -> Result<(), ProveError> {
+    let path = path.to_owned();
+    let (needed, usable) = (PROBE_BYTES + (2 << 20), space.usable_bytes());
+    match () {
+        () if usable >= needed => Ok(()),
+        // Even an empty one has none.
+        () if space.size_bytes < space.reserve_bytes() + needed => {
+            Err(ProveError::Small { path, space })
+        }
+        () => Err(ProveError::Full {
+            path,
+            needed,
+            usable,
+        }),
+    }
 }
 
 fn check(stop: &AtomicBool) -> Result<(), ProveError> {
@@ -355,12 +373,21 @@ fn summary(proof: &Proof, stack: &Stack) -> String {
     let size = record::units::bytes(proof.probe_bytes);
     let drives: Vec<&str> = stack.drives().map(|layer| layer.name.as_str()).collect();
     let drives = drives.join(", ");
+    let mut layers = proof.layers.iter();
     match proof.result {
         Outcome::Arrives => format!("TRIM arrives at {drives}: the probe's blocks changed"),
-        Outcome::Unknown => format!(
-            "unknown: the counters of {drives} are off; switch them on with: echo 1 > \
-             /sys/block/DEVICE/queue/iostats"
-        ),
+        Outcome::Unknown => match layers.find(|layer| layer.is_others()) {
+            Some(layer) => format!(
+                "{} discarded {} meanwhile, so others discard there, too: unknown whether the \
+                 probe's discards are among them; repeat when it is quiet",
+                layer.name,
+                record::units::bytes(layer.bytes.unwrap_or_default())
+            ),
+            None => format!(
+                "unknown: the counters of {drives} are off; switch them on with: echo 1 > \
+                 /sys/block/DEVICE/queue/iostats"
+            ),
+        },
         Outcome::Counted => format!(
             "{drives} got discards of the probe; whether it acts on them is not proven: {}",
             match proof.raw {

@@ -258,6 +258,9 @@ pub(super) const BLOCK: usize = 4096;
 /// From this share of the probe on, a layer passed it.
 const PASSED: f64 = 0.5;
 
+/// From this share of the probe on, others discard there, and a count proves nothing.
+const OTHERS: f64 = 4.0;
+
 /// From this share of the probe on, its blocks are as they were.
 const UNCHANGED: f64 = 0.9;
 
@@ -280,6 +283,13 @@ pub struct Counted {
     pub commands: u64,
     /// Bytes over those of the probe, each copy counted once.
     pub share: f64,
+}
+
+impl Counted {
+    /// Whether others discarded there, too.
+    pub(super) fn is_others(&self) -> bool {
+        self.share >= OTHERS
+    }
 }
 
 /// The content of the probe's blocks afterwards, in bytes.
@@ -328,7 +338,8 @@ pub enum Outcome {
     NotSent,
     /// Data beside the probe changed, too.
     TooMuch,
-    /// No counter is on, and the blocks are as they were, or were not read.
+    /// The blocks are as they were, or were not read; and no counter is on, or others discarded
+    /// much more than the probe.
     Unknown,
 }
 
@@ -369,8 +380,9 @@ pub(super) fn conclude(
         };
     }
     let outcome = match raw {
-        Some(raw) if raw.share(raw.unchanged_bytes) >= UNCHANGED => Outcome::Ignored,
         Some(raw) if raw.share(raw.zero_bytes + raw.other_bytes) >= CHANGED => Outcome::Arrives,
+        _ if layers.iter().any(Counted::is_others) => Outcome::Unknown,
+        Some(raw) if raw.share(raw.unchanged_bytes) >= UNCHANGED => Outcome::Ignored,
         _ => Outcome::Counted,
     };
     (outcome, None)

@@ -128,3 +128,53 @@ fn blocks_are_compared_one_by_one() {
     found.add(&written, &read);
     assert_eq!(found, raw(4096, 4096, 4096));
 }
+
+#[test]
+fn many_more_discards_than_the_probes_prove_nothing_of_it() {
+    let all = |share| {
+        [
+            layer("loop3", &["vda"], true, Some(1.0)),
+            layer("vda", &[], false, Some(share)),
+        ]
+    };
+    let of = |raw: Option<Raw>| conclude(&all(150.0), raw.as_ref(), true).0;
+    assert_eq!(of(None), Outcome::Unknown);
+    assert_eq!(of(Some(raw(100, 0, 0))), Outcome::Unknown);
+    assert_eq!(of(Some(raw(0, 100, 0))), Outcome::Arrives);
+    assert_eq!(conclude(&all(1.5), None, true).0, Outcome::Counted);
+    let proof = Proof {
+        path: "/data".to_owned(),
+        probe_bytes: PROBE_BYTES,
+        fitrim: false,
+        layers: all(150.0).to_vec(),
+        raw: None,
+        raw_missing: None,
+        result: Outcome::Unknown,
+        stops_at: None,
+        summary: String::new(),
+        seconds: 1.0,
+    };
+    let expected = "vda discarded 9.4 GiB meanwhile, so others discard there, too: unknown whether";
+    let said = summary(&proof, &Stack::unknown(Path::new("/data")));
+    assert!(said.starts_with(expected), "{said}");
+}
+
+#[test]
+fn a_file_system_that_never_has_room_is_too_small_and_not_full() {
+    let refused = |size_mib: u64, free_mib: u64| {
+        let space = Space {
+            size_bytes: size_mib << 20,
+            available_bytes: free_mib << 20,
+            block_bytes: 4096,
+        };
+        room(Path::new("/data"), space)
+            .err()
+            .map(|error| error.to_string())
+    };
+    let small = refused(1040, 1040).unwrap();
+    let expected = "the file system of /data is too small: it has 1.0 GiB, and 1.0 GiB always stay \
+                    free; use one of at least 2.0 GiB";
+    assert_eq!(small, expected);
+    assert!(refused(4096, 900).unwrap().contains("free space there"));
+    assert_eq!(refused(1100, 1100), None);
+}

@@ -214,6 +214,8 @@ fn a_baseline_that_loses_time_to_discards_is_warned_of() {
     };
     let seen = warned(discards(), true);
     assert!(seen.len() == 1 && seen[0].contains("lost 7"), "{seen:?}");
+    let whose = "did not send: another program's. The verdict may count";
+    assert!(seen[0].contains(whose), "{seen:?}");
     // Discards that slow nothing, and a loss without discards.
     assert_eq!(warned(discards(), false), [""; 0]);
     assert_eq!(warned(vec![], true), [""; 0]);

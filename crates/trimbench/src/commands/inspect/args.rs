@@ -24,7 +24,7 @@ Examples:
 It only reads, but for --prove. Without root it shows what the kernel lets it
 see, and lists what is missing.
 
-Exit codes: 0 done, 1 the path does not exist, 2 usage, 3 a finding is at least
+Exit codes: 0 done, 1 failed, 2 usage, 3 a finding is at least
 as grave as --fail-on says.";
 
 /// Arguments of `trimbench inspect`.

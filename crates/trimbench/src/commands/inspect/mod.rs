@@ -6,10 +6,11 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use diagnose::forecast::Forecast;
 use diagnose::inspect::collect::{collect, unpack};
 use diagnose::inspect::prove::ProveError;
 use diagnose::inspect::text;
-use diagnose::inspect::{Now, Options, Proof, Scope, inspect, prove};
+use diagnose::inspect::{Inspection, Now, Options, Proof, Scope, inspect, prove};
 use linux::SysRoot;
 use record::units::{bytes, names};
 
@@ -17,7 +18,7 @@ use crate::commands::inspect::args::{FailOn, InspectArgs};
 use crate::console::Stream;
 use crate::exit::{Error, Exit, usage};
 use crate::output::{self, Sink};
-use crate::signals;
+use crate::{signals, simulated};
 
 /// Carries out the command.
 pub(crate) fn run(args: &InspectArgs) -> Result<Exit, Error> {
@@ -54,13 +55,32 @@ pub(crate) fn run(args: &InspectArgs) -> Result<Exit, Error> {
     }
     let found = inspect(&sys, &scope, &options)?;
     output::present(&found, json, Stream::Out, || {
-        text::page(&found, args.verbose, Stream::Out.look())
+        text::page(&found, args.verbose, Stream::Out.look()) + &slowed(&found)
     })?;
     let holds = |least: FailOn| found.worst() >= Some(least.severity());
     Ok(match args.fail_on.is_some_and(holds) {
         true => Exit::ConditionHeld,
         false => Exit::Done,
     })
+}
+
+/// The sentence where the times of a forecast are not those of a simulated drive in stretched time;
+/// empty for any other.
+fn slowed(found: &Inspection) -> String {
+    let timed = |forecast: &Forecast| forecast.time.is_some();
+    let drive = found.stacks.first().and_then(|stack| stack.drives().next());
+    let Some(drive) = drive.filter(|_| found.if_deleted.as_ref().is_some_and(timed)) else {
+        return String::new();
+    };
+    let device = Path::new("/dev").join(&drive.name);
+    match simulated::here().of_device(&device) {
+        Ok(Some(info)) if info.spec.slower != 1.0 => format!(
+            "\n{} is simulated ({}): the times forecast are those of --profile, without this factor.\n",
+            drive.name,
+            simulated::profile(&info)
+        ),
+        _ => String::new(),
+    }
 }
 
 /// Writes the archive of this machine.

@@ -173,7 +173,10 @@ fn discards_that_xfs_sends_after_the_command_are_named() {
     seen.trace.senders[0].bytes -= 1;
     assert!(sentence(&seen).contains(late));
     seen.trace.senders.clear();
+    // A child that no look met, and a process that was there before the command.
     seen.trace.deleters[0].pid = 99;
+    assert!(sentence(&seen).contains(late));
+    seen.trace.deleters[0].pid = 6;
     assert!(!sentence(&seen).contains(late));
     seen.trace.deleters[0].pid = 7;
     seen.mounted[0].discards = false;
