@@ -282,7 +282,7 @@ fn what_is_not_mounted_just_now_is_kept_and_what_was_removed_is_forgotten() {
     for part in ["it waits", "(nor in 1 other place); what lies there waits"] {
         assert!(said.contains(part), "{part}: {said}");
     }
-    assert_eq!(said.lines().count(), 2, "{said}");
+    assert_eq!(said.matches("cannot look").count(), 1, "{said}");
     must("mount", &["-o", "discard", &device, &at]);
     // The one that is removed is forgotten, without a word.
     fs::remove_dir_all(&places[0]).unwrap();
