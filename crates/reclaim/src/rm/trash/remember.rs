@@ -71,7 +71,9 @@ impl Noted {
         let is_there = |path: &&Path| !matches!(path.try_exists(), Ok(false));
         let above = self.directory.ancestors().find(is_there);
         let above = above.filter(|above| *above != self.directory);
-        let here = above.and_then(|above| system_of(std::fs::File::open(above).ok()?.as_fd()));
+        // As the trash's directory was opened: the kernel doesn't tell a UUID by a path's descriptor.
+        let opened = |above| rustix::fs::open(above, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
+        let here = above.and_then(|above| system_of(opened(above).ok()?.as_fd()));
         here.is_some() && here.as_deref() == system
     }
 }
