@@ -60,10 +60,6 @@ class Machine:
         return min(runs, key=lambda run: (run.stood, abs(run.drift)))
 
 
-class DeletionFailed(Failed):
-    """What it would have cost isn't known."""
-
-
 class Run:
     """What the readers of a record lost. The clock runs from the deletion's first moment to its last discard."""
 
@@ -73,7 +69,7 @@ class Run:
         # What wasn't deleted cost nothing.
         for line in of("event"):
             if line.get("detail", "").startswith("the deletion had errors"):
-                raise DeletionFailed(f"{record}: {line['detail']}")
+                raise Failed(f"{record}: {line['detail']}")
         head = of("head")[0]
         leaves = [i for i, device in enumerate(head["devices"]) if device["leaf"]]
         steps = []

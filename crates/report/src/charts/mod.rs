@@ -7,5 +7,5 @@ mod time;
 mod waits;
 
 pub(crate) use curves::{Curves, curves};
-pub(crate) use spans::{Kind, Spans, spans};
+pub(crate) use spans::{Kind, Spans, events, spans};
 pub(crate) use time::{Chart, Unit, over_time};

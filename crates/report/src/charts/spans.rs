@@ -142,12 +142,13 @@ fn marks(record: &RunRecord, verdict: &Verdict) -> Vec<MarkSpan> {
     spans
 }
 
-fn events(record: &RunRecord) -> Vec<Moment> {
+/// The events that are drawn. Those of one shown instant come in the order of the kinds, which is
+/// that of a deletion.
+pub(crate) fn events(record: &RunRecord) -> Vec<Moment> {
     let mut known: Vec<_> = record.events.iter().collect();
-    // Those of one shown instant come in the order of the kinds, which is that of a deletion.
     known.sort_by_key(|event| ((event.at_s * 10.0).round() as i64, event.kind as u8));
-    let known = known.into_iter();
     known
+        .into_iter()
         .filter_map(|event| {
             Some(Moment {
                 at: event.at_s,

@@ -378,8 +378,8 @@ fn summary(proof: &Proof, stack: &Stack) -> String {
         Outcome::Arrives => format!("TRIM arrives at {drives}: the probe's blocks changed"),
         Outcome::Unknown => match layers.find(|layer| layer.is_others()) {
             Some(layer) => format!(
-                "{} discarded {} meanwhile, so others discard there, too: unknown whether the \
-                 probe's discards are among them; repeat when it is quiet",
+                "{} discarded {} meanwhile, many times the probe: unknown whether the probe's \
+                 discards are among them; repeat when nothing else discards there",
                 layer.name,
                 record::units::bytes(layer.bytes.unwrap_or_default())
             ),

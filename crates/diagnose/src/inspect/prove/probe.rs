@@ -258,7 +258,7 @@ pub(super) const BLOCK: usize = 4096;
 /// From this share of the probe on, a layer passed it.
 const PASSED: f64 = 0.5;
 
-/// From this share of the probe on, others discard there, and a count proves nothing.
+/// From this share of the probe on, more than the probe was discarded, and a count proves nothing.
 const OTHERS: f64 = 4.0;
 
 /// From this share of the probe on, its blocks are as they were.

@@ -154,7 +154,7 @@ fn many_more_discards_than_the_probes_prove_nothing_of_it() {
         summary: String::new(),
         seconds: 1.0,
     };
-    let expected = "vda discarded 9.4 GiB meanwhile, so others discard there, too: unknown whether";
+    let expected = "vda discarded 9.4 GiB meanwhile, many times the probe: unknown whether";
     let said = summary(&proof, &Stack::unknown(Path::new("/data")));
     assert!(said.starts_with(expected), "{said}");
 }

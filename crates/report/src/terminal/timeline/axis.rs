@@ -5,6 +5,7 @@ use ::record::RunRecord;
 
 use super::panel::{GUTTER, gutter};
 use super::window::Window;
+use crate::charts::events;
 use crate::terminal::glyphs::columns;
 use crate::terminal::page::{Ink, Page, ink, plain};
 use crate::words;
@@ -56,9 +57,8 @@ impl Events {
         let mut marks = vec![' '; window.columns.len()];
         let mut legend = Vec::new();
         let mut names = "123456789abcdefghijklmnopqrstuvwxyz".chars();
-        for event in &record.events {
-            let (Some(text), Some(column)) = (words::event(event.kind), window.column(event.at_s))
-            else {
+        for event in events(record) {
+            let Some(column) = window.column(event.at) else {
                 continue;
             };
             // Events can be closer than a column; the next free one will do.
@@ -67,7 +67,7 @@ impl Events {
                 .find(|&at| marks[at] == ' ');
             if let (Some(free), Some(name)) = (free, names.next()) {
                 marks[free] = name;
-                legend.push((name, format!("{text} {:.1} s", event.at_s)));
+                legend.push((name, format!("{} {:.1} s", event.word, event.at)));
             }
         }
         Events { marks, legend }
