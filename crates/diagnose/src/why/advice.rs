@@ -10,8 +10,8 @@ use crate::inspect::{Finding, Now, Options, Scope, inspect};
 /// Findings of an inspection that make discards slow where they are.
 const FINDINGS: [&str; 9] = [
     "btrfs-sync",
+    "discard-in-caller",
     "ext4-rediscards",
-    "fat-in-caller",
     "firmware-wedges",
     FAULT,
     "raid5-splits",

@@ -1,5 +1,5 @@
 //! The pages in which a drive describes itself, as raw bytes: NVMe Identify and log pages, ATA
-//! IDENTIFY DEVICE, SCSI vital product data and READ CAPACITY(16).
+//! IDENTIFY DEVICE and Device Statistics, SCSI vital product data and READ CAPACITY(16).
 //!
 //! A drive that hangs keeps the caller waiting for [`DEADLINE`] at most.
 
@@ -36,6 +36,8 @@ pub enum Page {
     OcpLatency,
     /// ATA IDENTIFY DEVICE, 512 bytes.
     Ata,
+    /// The pages that an ATA drive lists of its Device Statistics (log 04h), 512 bytes each.
+    AtaStatistics,
     /// SCSI Block Limits, the vital product data page B0h.
     ScsiLimits,
     /// SCSI Logical Block Provisioning, the vital product data page B2h.
@@ -55,6 +57,7 @@ impl Page {
             Page::OcpHealth => "ocp-health",
             Page::OcpLatency => "ocp-latency",
             Page::Ata => "ata",
+            Page::AtaStatistics => "ata-statistics",
             Page::ScsiLimits => "scsi-b0",
             Page::ScsiProvisioning => "scsi-b2",
             Page::ScsiCapacity => "scsi-capacity",
@@ -119,6 +122,7 @@ fn ask(file: &File, page: Page) -> io::Result<Vec<u8>> {
         Page::OcpHealth => log_page(file, 0xc0, ocp(file)?),
         Page::OcpLatency => log_page(file, 0xc3, ocp(file)?),
         Page::Ata => ata_identify(file),
+        Page::AtaStatistics => ata_statistics(file),
         Page::ScsiLimits => vital_page(file, 0xb0),
         Page::ScsiProvisioning => vital_page(file, 0xb2),
         Page::ScsiCapacity => capacity(file),
@@ -239,6 +243,10 @@ const SG_IO: libc::Ioctl = 0x2285;
 
 const FROM_DEVICE: i32 = -3;
 
+const IDENTIFY_DEVICE: u8 = 0xec;
+
+const READ_LOG_EXT: u8 = 0x2f;
+
 /// `struct sg_io_hdr`.
 #[repr(C)]
 struct Header {
@@ -283,12 +291,42 @@ fn capacity(file: &File) -> io::Result<Vec<u8>> {
     read(file, &command, 32)
 }
 
-/// ATA IDENTIFY DEVICE through ATA PASS-THROUGH(16).
+/// ATA IDENTIFY DEVICE.
 fn ata_identify(file: &File) -> io::Result<Vec<u8>> {
+    ata(file, IDENTIFY_DEVICE, [0, 0])
+}
+
+/// The pages of Device Statistics that page 0 lists: their count in byte 8, and their numbers; none of a
+/// drive whose directory of logs (log 00h, a word for each) has no such log. Asked for it, such a drive
+/// would count an error.
+fn ata_statistics(file: &File) -> io::Result<Vec<u8>> {
+    const LOG_NUMBER: u8 = 0x04;
+    // Word 84, bit 5 of IDENTIFY DEVICE: it has logs; valid where bits 15 and 14 are 01.
+    let supports = ata_identify(file)?
+        .get(168..170)
+        .map(|word| [word[0], word[1]]);
+    let logs = supports.is_some_and(|[low, high]| low & 1 << 5 != 0 && high >> 6 == 0b01);
+    let log = |number, page| ata(file, READ_LOG_EXT, [number, page]);
+    let at = usize::from(LOG_NUMBER) * 2;
+    if !logs || log(0, 0)?.get(at..at + 2).is_none_or(|word| word == [0, 0]) {
+        return Ok(Vec::new());
+    }
+    let list = log(LOG_NUMBER, 0)?;
+    let count = list.get(8).copied().unwrap_or(0);
+    let numbers = list.iter().skip(9).take(count.into());
+    let pages = numbers.filter(|&&number| (1..=7).contains(&number));
+    let read: io::Result<Vec<_>> = pages.map(|&number| log(LOG_NUMBER, number)).collect();
+    Ok(read?.concat())
+}
+
+/// The 512 bytes of an ATA command, through ATA PASS-THROUGH(16): PIO data-in, the length in the count
+/// of sectors. `lba`: its bits 0 to 7 and 8 to 15, a log's number and page.
+fn ata(file: &File, number: u8, lba: [u8; 2]) -> io::Result<Vec<u8>> {
     let mut command = [0; 16];
-    // PIO data-in; the length is in the count of sectors; IDENTIFY DEVICE.
-    (command[0], command[1], command[2]) = (0x85, 4 << 1, 0x0e);
-    (command[6], command[14]) = (1, 0xec);
+    let extend = u8::from(number == READ_LOG_EXT);
+    (command[0], command[1], command[2]) = (0x85, 4 << 1 | extend, 0x0e);
+    (command[6], command[14]) = (1, number);
+    [command[8], command[10]] = lba;
     read(file, &command, 512)
 }
 
@@ -359,6 +397,7 @@ mod tests {
             Page::NvmeHealth,
             Page::OcpLatency,
             Page::Ata,
+            Page::AtaStatistics,
             Page::ScsiLimits,
         ] {
             assert!(ask(&file, page).is_err());

@@ -1,31 +1,31 @@
-//! The record that an NVMe drive keeps of its life.
+//! The record that a drive keeps of its life.
 //!
 //! | page | fields | source |
 //! |---|---|---|
 //! | SMART / Health Information, 02h | 5 percentage used, 48 data units written (of 1000 × 512 bytes), 160 media errors, 192 and 196 minutes above the warning and the critical temperature, 224 and 228 seconds throttled | NVM Express Base Specification 2.1 |
 //! | SMART / Health Information Extended, C0h | 0 physical media units written, in bytes; 496 GUID | OCP Datacenter NVMe SSD Specification 2.0; nvme-cli, plugins/ocp/ocp-smart-extended-log.c |
+//! | ATA Device Statistics, 04h | page 1: 24 logical sectors written; page 4: 8 reported uncorrectable errors; page 5: 80 minutes in over-temperature; page 7: 8 percentage used; each of 8 bytes, the highest with flags | ACS-4, 9.5; smartmontools, ataprint.cpp |
 //! | Latency Monitor, C3h | 6 thresholds A to D (steps of 5 ms, one step at 0), 32 counters, 96 time stamps, 192 latencies; 496 GUID | the same specification; nvme-cli, plugins/ocp/ocp-print-stdout.c |
 
 use serde::Serialize;
 
 use super::{le16, le32, le64};
 
-/// The record of a drive's life.
+/// The record of a drive's life; `None` is what it doesn't say.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Health {
     /// Share of its life that is used, in percent; it may exceed 100.
-    pub percentage_used: u8,
-    /// Bytes that the host wrote, rounded up by the drive to units of 512,000.
-    pub host_written_bytes: u64,
-    /// Bytes that were written to flash, those of cleaning and of the drive's own among them;
-    /// `None` where the drive doesn't say.
+    pub percentage_used: Option<u8>,
+    /// Bytes that the host wrote; NVMe rounds up to units of 512,000.
+    pub host_written_bytes: Option<u64>,
+    /// Bytes that were written to flash, those of cleaning and of the drive's own among them.
     pub flash_written_bytes: Option<u64>,
     /// Errors of media and data.
-    pub media_errors: u64,
+    pub media_errors: Option<u64>,
     /// Minutes above the temperature of which it warns.
-    pub hot_minutes: u64,
+    pub hot_minutes: Option<u64>,
     /// Seconds in which it was slowed down because it was hot.
-    pub throttled_s: u64,
+    pub throttled_s: Option<u64>,
     /// The TRIMs above each threshold of its latency monitor, the lowest first; empty without one.
     pub slow_trims: Vec<SlowTrims>,
 }
@@ -54,33 +54,68 @@ const LATENCY: [u8; 16] = [
 const UNIT: u64 = 512_000;
 /// A step of the latency monitor's thresholds, in milliseconds.
 const STEP_MS: u32 = 5;
+/// Bytes of a page.
+const PAGE: usize = 512;
 
 impl Health {
-    /// From the pages 02h, and C0h and C3h of OCP's where the drive has them. `None` where the first
+    /// From NVMe's page 02h, and C0h and C3h of OCP's where the drive has them. `None` where the first
     /// is too short.
-    pub fn parse(smart: &[u8], extended: Option<&[u8]>, latency: Option<&[u8]>) -> Option<Health> {
-        if smart.len() < 512 {
+    pub fn of_nvme(
+        smart: &[u8],
+        extended: Option<&[u8]>,
+        latency: Option<&[u8]>,
+    ) -> Option<Health> {
+        if smart.len() < PAGE {
             return None;
         }
         let [warm, hot, light, heavy] = [192, 196, 224, 228].map(|at| u64::from(le32(smart, at)));
         let flash = extended.filter(|page| is_page(page, HEALTH));
         Some(Health {
-            percentage_used: smart[5],
-            host_written_bytes: wide(smart, 48).saturating_mul(UNIT),
+            percentage_used: Some(smart[5]),
+            host_written_bytes: Some(wide(smart, 48).saturating_mul(UNIT)),
             flash_written_bytes: flash.map(|page| wide(page, 0)),
-            media_errors: wide(smart, 160),
-            hot_minutes: warm.saturating_add(hot),
-            throttled_s: light.saturating_add(heavy),
+            media_errors: Some(wide(smart, 160)),
+            hot_minutes: Some(warm.saturating_add(hot)),
+            throttled_s: Some(light.saturating_add(heavy)),
             slow_trims: latency
                 .filter(|page| is_page(page, LATENCY))
                 .map_or(Vec::new(), slow_trims),
         })
     }
 
+    /// From the pages of ATA's Device Statistics, one after the other, of a drive with logical sectors
+    /// of so many bytes. `None` where they hold none of this.
+    pub fn of_ata(pages: &[u8], sector_bytes: u64) -> Option<Health> {
+        let statistic = |number: u8, at: usize| {
+            let page = pages.chunks_exact(PAGE).find(|page| page[2] == number)?;
+            let value = le64(page, at);
+            // Supported, and valid.
+            (value >> 62 == 0b11).then_some(value & ((1 << 56) - 1))
+        };
+        let health = Health {
+            percentage_used: statistic(7, 8).map(|share| (share & 0xff) as u8),
+            host_written_bytes: statistic(1, 24).map(|all| all.saturating_mul(sector_bytes)),
+            flash_written_bytes: None,
+            media_errors: statistic(4, 8),
+            hot_minutes: statistic(5, 80),
+            throttled_s: None,
+            slow_trims: Vec::new(),
+        };
+        let is_empty = health.percentage_used.is_none()
+            && health.host_written_bytes.is_none()
+            && health.media_errors.is_none()
+            && health.hot_minutes.is_none();
+        (!is_empty).then_some(health)
+    }
+
     /// Bytes written to flash for each byte of the host; `None` where one isn't known or is 0.
     pub fn write_amplification(&self) -> Option<f64> {
-        let flash = self.flash_written_bytes.filter(|&bytes| bytes > 0)?;
-        (self.host_written_bytes > 0).then(|| flash as f64 / self.host_written_bytes as f64)
+        let some = |bytes: Option<u64>| bytes.filter(|&bytes| bytes > 0);
+        let (flash, host) = (
+            some(self.flash_written_bytes)?,
+            some(self.host_written_bytes)?,
+        );
+        Some(flash as f64 / host as f64)
     }
 }
 
@@ -132,12 +167,16 @@ mod tests {
 
     #[test]
     fn smart_alone() {
-        let health = Health::parse(&smart(), None, None).unwrap();
-        assert_eq!((health.percentage_used, health.media_errors), (7, 3));
-        assert_eq!(health.host_written_bytes, 1_024_000_000_000);
-        assert_eq!((health.hot_minutes, health.throttled_s), (11, 65));
+        let health = Health::of_nvme(&smart(), None, None).unwrap();
+        assert_eq!(health.percentage_used, Some(7));
+        assert_eq!(health.media_errors, Some(3));
+        assert_eq!(health.host_written_bytes, Some(1_024_000_000_000));
+        assert_eq!(
+            (health.hot_minutes, health.throttled_s),
+            (Some(11), Some(65))
+        );
         assert_eq!(health.write_amplification(), None);
-        assert_eq!(Health::parse(&[0; 511], None, None), None);
+        assert_eq!(Health::of_nvme(&[0; 511], None, None), None);
     }
 
     #[test]
@@ -153,7 +192,7 @@ mod tests {
             page[192 + 18] = 120;
             page[96..104].fill(0xff);
         });
-        let health = Health::parse(&smart(), Some(&flash), Some(&slow)).unwrap();
+        let health = Health::of_nvme(&smart(), Some(&flash), Some(&slow)).unwrap();
         assert_eq!(health.write_amplification(), Some(4.0));
         let first = health.slow_trims[0];
         assert_eq!(
@@ -167,7 +206,7 @@ mod tests {
             (1280, 0, None)
         );
         // A vendor's own page of that number.
-        let other = Health::parse(&smart(), Some(&slow), Some(&flash)).unwrap();
+        let other = Health::of_nvme(&smart(), Some(&slow), Some(&flash)).unwrap();
         assert_eq!(
             (other.flash_written_bytes, other.slow_trims),
             (None, vec![])
@@ -178,7 +217,34 @@ mod tests {
     fn counts_beyond_64_bits_stay_at_the_most() {
         let mut page = smart();
         page[56] = 1;
-        let health = Health::parse(&page, None, None).unwrap();
-        assert_eq!(health.host_written_bytes, u64::MAX);
+        let health = Health::of_nvme(&page, None, None).unwrap();
+        assert_eq!(health.host_written_bytes, Some(u64::MAX));
+    }
+
+    #[test]
+    fn statistics_of_ata_are_known_where_the_drive_says_so() {
+        let page = |number: u8, values: &[(usize, u64)]| {
+            let mut page = vec![0; PAGE];
+            (page[0], page[2]) = (1, number);
+            for (at, value) in values {
+                page[*at..at + 8].copy_from_slice(&value.to_le_bytes());
+            }
+            page
+        };
+        let valid = 0b1100_0000 << 56;
+        let pages = [
+            // Of a Micron 5100: 6,338,402,530,321 sectors, 1 % used (normalized).
+            page(1, &[(24, valid | 6_338_402_530_321)]),
+            page(7, &[(8, valid | 0x20 << 56 | 1)]),
+            // Supported without a value; a page that is none of these.
+            page(4, &[(8, 0x80 << 56 | 5)]),
+            page(6, &[(8, valid | 7), (80, valid | 9)]),
+        ];
+        let health = Health::of_ata(&pages.concat(), 512).unwrap();
+        assert_eq!(health.host_written_bytes, Some(6_338_402_530_321 * 512));
+        assert_eq!(health.percentage_used, Some(1));
+        assert_eq!((health.media_errors, health.hot_minutes), (None, None));
+        assert_eq!(Health::of_ata(&page(6, &[(8, valid | 7)]), 512), None);
+        assert_eq!(Health::of_ata(&[1; PAGE - 1], 512), None);
     }
 }

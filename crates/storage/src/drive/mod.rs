@@ -12,7 +12,7 @@ use std::{fs, io};
 
 use linux::SysRoot;
 use linux::identify::{self, Answers, Page};
-use linux::sysroot::{entries, line};
+use linux::sysroot::{entries, line, number};
 use record::{AtaTrim, DiscardLimits};
 use serde::Serialize;
 
@@ -77,7 +77,7 @@ pub struct Drive {
     pub usb: Option<(String, String)>,
     /// NVMe's pages.
     pub nvme: Option<Nvme>,
-    /// NVMe's record of its life.
+    /// Its record of its life.
     pub health: Option<Health>,
     /// ATA's page.
     pub ata: Option<Ata>,
@@ -219,19 +219,31 @@ impl Drive {
     }
 
     fn read_pages(&mut self, sys: &SysRoot) -> io::Result<()> {
-        let wanted: Vec<Page> = self.wanted().collect();
+        let mut wanted: Vec<Page> = self.wanted().collect();
+        let is_needed = !wanted.is_empty();
+        if self.transport == Transport::Ata {
+            wanted.push(Page::AtaStatistics);
+        }
         if wanted.is_empty() {
             return Ok(());
         }
-        let answers = identify::pages(sys, &self.name, &wanted)?;
+        let answers = match identify::pages(sys, &self.name, &wanted) {
+            Err(_) if !is_needed => return Ok(()),
+            answers => answers?,
+        };
         let page = |page: Page| -> Option<&[u8]> { found(&answers, page) };
         if let (Some(controller), Some(namespace)) =
             (page(Page::NvmeController), page(Page::NvmeNamespace))
         {
             self.nvme = Nvme::parse(controller, namespace, page(Page::NvmeCommandSet));
         }
-        self.health = page(Page::NvmeHealth)
-            .and_then(|smart| Health::parse(smart, page(Page::OcpHealth), page(Page::OcpLatency)));
+        let extended = (page(Page::OcpHealth), page(Page::OcpLatency));
+        let sector = || number(&sys.class(&self.name).join("queue/logical_block_size"));
+        self.health = match (page(Page::NvmeHealth), page(Page::AtaStatistics)) {
+            (Some(smart), _) => Health::of_nvme(smart, extended.0, extended.1),
+            (None, Some(pages)) => sector().and_then(|bytes| Health::of_ata(pages, bytes)),
+            (None, None) => None,
+        };
         if let Some(bytes) = page(Page::Ata) {
             self.ata = Ata::parse(bytes).or(self.ata.take());
         }
@@ -249,7 +261,7 @@ impl Drive {
                 ..scsi
             });
         }
-        let none = answers.iter().all(|(_, answer)| answer.is_err());
+        let none = is_needed && answers.iter().all(|(_, answer)| answer.is_err());
         match answers.into_iter().find_map(|(_, answer)| answer.err()) {
             Some(error) if none => Err(error),
             _ => Ok(()),

@@ -107,6 +107,26 @@ fn an_ata_drive_describes_itself_to_everybody() {
 }
 
 #[test]
+fn what_an_ata_drive_remembers() {
+    let machine = Machine::new("");
+    let place = "pci/ata3/host2/target2:0:0/2:0:0:0/block/sda";
+    machine.device(place, "8:0", Some(1 << 31));
+    machine.write(
+        &format!("sys/devices/{place}/queue/logical_block_size"),
+        "4096\n",
+    );
+    machine.write("identify/sda/ata-statistics", "");
+    let mut page = [0; 512];
+    // General Statistics, with 3 logical sectors written.
+    (page[2], page[24], page[31]) = (1, 3, 0b1100_0000);
+    let path = machine.root().join("identify/sda/ata-statistics");
+    std::fs::write(path, page).unwrap();
+    let health = drive(&machine, "sda").health.unwrap();
+    assert_eq!(health.host_written_bytes, Some(3 * 4096));
+    assert_eq!(health.percentage_used, None);
+}
+
+#[test]
 fn a_disk_of_virtio_scsi_is_asked_for_its_capacity() {
     let machine = Machine::new("");
     let place = "pci/virtio0/host1/target1:0:0/1:0:0:0/block/sda";

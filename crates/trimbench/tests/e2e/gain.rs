@@ -6,7 +6,7 @@ use rustix::process::Signal;
 
 use crate::common::gate::{LOOP_EXT4, beside, few, lacks};
 use crate::common::loop_fs::LoopFs;
-use crate::common::run::{run, start};
+use crate::common::run::{run, start, trimbench};
 use crate::lab_drive::{NEEDS, OwnLab};
 use crate::quick::{Files, Measured, command_on, measure, number};
 
@@ -58,6 +58,32 @@ fn measured(lab: &OwnLab) -> Measured {
 fn written(measured: &Measured) -> u64 {
     let of = |index| measured.total(index, "bytes");
     128 * MIB + of(0) + of(1)
+}
+
+#[test]
+fn fstrim_measures_it_too() {
+    if lacks(NEEDS) {
+        return;
+    }
+    let _turn = few();
+    let lab = drive(&[]);
+    let mount = lab.mount();
+    let mount = mount.to_str().unwrap();
+    let gain = |more: &[&str]| {
+        let mut command = lab.in_here(trimbench());
+        command.args(["fstrim", "--gain", mount]).args(more);
+        run(command)
+    };
+    let shown = gain(&["--dry-run"]);
+    let limit = "write at most 32.0 GiB in all";
+    assert!(
+        shown.succeeds().stdout.contains("never-trimmed"),
+        "{}",
+        shown.text()
+    );
+    assert!(shown.stdout.contains(limit), "{}", shown.text());
+    gain(&[mount]).fails_with(2, &["--gain", "one MOUNT"]);
+    gain(&["--slowdown", "5%"]).fails_with(2, &["--gain", "--slowdown"]);
 }
 
 #[test]

@@ -216,6 +216,21 @@ fn a_dry_run_removes_nothing() {
 }
 
 #[test]
+fn options_that_exclude_each_other_remove_nothing() {
+    let (_outer, place) = place();
+    tree(&place.join("t"));
+    let refused = |options: &[&str], said| {
+        removed(&place, options).fails_with(2, &[options[0], said]);
+        assert_eq!(names(&place), ["t"]);
+    };
+    refused(&["--resume", "--dry-run"], "can't list it");
+    refused(&["--resume", "--set", "trash=false"], "goes on in a trash");
+    let fixed = "free in fixed steps";
+    refused(&["--chunk", "4", "--slowdown", "5%", "-r", "t"], fixed);
+    refused(&["--sleep", "0.1", "--deadline", "1m", "-r", "t"], fixed);
+}
+
+#[test]
 fn ten_thousand_levels_need_few_files() {
     let (_outer, place) = place();
     let made = Command::new("python3")

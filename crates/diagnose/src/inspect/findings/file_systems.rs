@@ -2,9 +2,9 @@
 
 use record::DiscardSetting;
 use record::units::names::shown;
-use storage::FileSystem;
 use storage::drive::{Drive, Transport};
 use storage::stack::{LayerKind, Mounted, Stack};
+use storage::{Commit, FileSystem};
 
 use super::super::Inspection;
 use super::super::policy::Trimmer;
@@ -21,7 +21,7 @@ pub(super) fn of(facts: &Inspection, stack: &Stack) -> Vec<Finding> {
         deleted(fs),
         quotas(fs),
         discards_again(facts, fs),
-        fat(fs),
+        in_caller(fs),
         not_issuing(stack, fs),
         turning(facts, stack, fs),
     ]
@@ -168,8 +168,10 @@ fn discards_again(facts: &Inspection, fs: &Mounted) -> Option<Finding> {
     })
 }
 
-fn fat(fs: &Mounted) -> Option<Finding> {
-    (fs.rules() == FileSystem::Fat && fs.is_online()).then(|| mounted("fat-in-caller", fs))
+/// Whoever deletes waits for the drive.
+fn in_caller(fs: &Mounted) -> Option<Finding> {
+    let waits = fs.is_online() && fs.rules().commit(fs.journal) == Commit::Within;
+    waits.then(|| mounted("discard-in-caller", fs))
 }
 
 fn not_issuing(stack: &Stack, fs: &Mounted) -> Option<Finding> {

@@ -257,9 +257,16 @@ fn ext4_that_discards_free_space_again() {
 }
 
 #[test]
-fn exfat_that_discards_in_the_caller() {
-    finding(&nvme("exfat", "rw,discard"), "fat-in-caller");
+fn what_discards_in_the_caller() {
+    finding(&nvme("exfat", "rw,discard"), "discard-in-caller");
     assert_eq!(ids(&nvme("exfat", "rw")), ["nothing-trims"]);
+    let plain = |options| {
+        let machine = nvme("ext4", options);
+        machine.write("sys/fs/ext4/nvme0n1/journal_task", "<none>\n");
+        machine
+    };
+    assert_eq!(ids(&plain("rw,discard")), ["discard-in-caller"]);
+    assert_eq!(ids(&plain("rw")), ["nothing-trims"]);
 }
 
 #[test]

@@ -134,24 +134,29 @@ fn nvme(rows: &mut Rows<'_>, page: &Nvme) {
 }
 
 fn health(rows: &mut Rows<'_>, page: &Health) {
-    rows.add("written by the host", bytes(page.host_written_bytes));
-    if let Some(flash) = page.flash_written_bytes {
+    let mut add = |name: &str, value: Option<String>| {
+        if let Some(value) = value {
+            rows.add(name, value);
+        }
+    };
+    add("written by the host", page.host_written_bytes.map(bytes));
+    let flash = page.flash_written_bytes.map(|flash| {
         let amplified = page
             .write_amplification()
             .map(|times| format!("{times:.1} times as much"));
         let amplified = amplified.unwrap_or_else(|| "the host wrote nothing".to_owned());
-        rows.add(
-            "written to flash (OCP C0h)",
-            format!("{}, {amplified}", bytes(flash)),
-        );
-    }
-    rows.add("life used", format!("{} %", page.percentage_used));
-    rows.add("media errors", record::units::count(page.media_errors));
-    rows.add("minutes too hot", record::units::count(page.hot_minutes));
-    rows.add(
-        "throttled for",
-        record::units::seconds(page.throttled_s as f64),
-    );
+        format!("{}, {amplified}", bytes(flash))
+    });
+    add("written to flash (OCP C0h)", flash);
+    let used = page.percentage_used.map(|share| format!("{share} %"));
+    add("life used", used);
+    let count = record::units::count;
+    add("media errors", page.media_errors.map(count));
+    add("minutes too hot", page.hot_minutes.map(count));
+    let throttled = page
+        .throttled_s
+        .map(|all| record::units::seconds(all as f64));
+    add("throttled for", throttled);
     for slow in &page.slow_trims {
         let at = slow
             .at_unix_ms

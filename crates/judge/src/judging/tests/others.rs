@@ -49,6 +49,8 @@ fn disturbed(verdict: &Verdict, why: NotTheDeletions, seconds: f64) {
         "{summary}"
     );
     assert!(summary.contains(why.in_words()), "{summary}");
+    let end = "; it is unknown whether deleting 8.0 GiB does.";
+    assert!(summary.ends_with(end), "{summary}");
 }
 
 #[test]
@@ -104,6 +106,8 @@ fn more_than_was_freed_is_not_all_the_deletions() {
     it.devices[0].bytes_each *= 10.0;
     let verdict = judged(&it, |_| ());
     assert_inconclusive(&verdict, Reason::ForeignDiscards);
+    let end = " or this deletion's stalled reads for 3.0 s; it is unknown whose did it.";
+    assert!(verdict.summary.ends_with(end), "{}", verdict.summary);
     let others = verdict.others.unwrap();
     assert_eq!(others.why, NotTheDeletions::MoreThanFreed);
     assert!(

@@ -81,6 +81,19 @@ pub struct FstrimArgs {
     #[arg(long, help_heading = GOALS, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
 
+    /// Measure what a trim gains: `run --scenario never-trimmed MOUNT`
+    ///
+    /// Writes before, while and after the trim. Minutes, and at most 32 GiB of writes.
+    #[arg(
+        hide_short_help = true,
+        long,
+        conflicts_with_all = [
+            "all", "fstab", "listed_in", "offset", "length", "minimum", "slowdown", "max_latency",
+            "deadline", "protect", "profile", "set", "resume", "verbose", "quiet_unsupported",
+            "install_timer",
+        ]
+    )]
+    pub gain: bool,
     /// Resume an interrupted trim of the same file system, or part of it
     #[arg(long)]
     pub resume: bool,

@@ -7,8 +7,10 @@ mod json;
 mod messages;
 mod unit_files;
 
+use std::ffi::OsStr;
 use std::path::Path;
 
+use clap::Parser;
 use diagnose::forecast::Forecast;
 use linux::mounts::Mount;
 use pace::{Policy, Work};
@@ -21,6 +23,8 @@ use ssd::Card;
 
 use record::units::names;
 
+use crate::cli::{Cli, Command};
+use crate::commands;
 use crate::commands::fstrim::args::{Details, FstrimArgs};
 use crate::console::Stream;
 use crate::exit::{Error, Exit, usage};
@@ -45,6 +49,9 @@ enum Outcome {
 
 /// Carries out the command.
 pub(crate) fn run(args: &FstrimArgs) -> Result<Exit, Error> {
+    if args.gain {
+        return gain(args);
+    }
     let details = Details::read(args).map_err(Error::Usage)?;
     if args.install_timer {
         return install::install(args, &details);
@@ -87,6 +94,32 @@ pub(crate) fn run(args: &FstrimArgs) -> Result<Exit, Error> {
         file.json(&json::of(sums.all, &policy(args, &details), exit))?;
     }
     Ok(exit)
+}
+
+/// Measures what a trim gains, as the run of that scenario.
+fn gain(args: &FstrimArgs) -> Result<Exit, Error> {
+    let [mount] = args.mounts.as_slice() else {
+        return Err(Error::Usage("--gain: it measures one MOUNT".into()));
+    };
+    let mut words: Vec<&OsStr> = ["trimbench", "run", "--scenario", "never-trimmed"]
+        .map(OsStr::new)
+        .to_vec();
+    let flags = [(args.quiet, "--quiet"), (args.dry_run, "--dry-run")];
+    words.extend(
+        flags
+            .iter()
+            .filter(|(given, _)| *given)
+            .map(|(_, flag)| OsStr::new(flag)),
+    );
+    if let Some(file) = &args.json {
+        words.extend([OsStr::new("--json"), file.as_os_str()]);
+    }
+    words.extend([OsStr::new("--"), mount.as_os_str()]);
+    match Cli::try_parse_from(words).map(|cli| cli.command) {
+        Ok(Command::Run(args)) => commands::run::run(*args),
+        Ok(_) => unreachable!("the words begin with run"),
+        Err(error) => Err(Error::Usage(error.to_string())),
+    }
 }
 
 /// The result of all file systems together.
