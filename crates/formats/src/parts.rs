@@ -53,7 +53,16 @@ fn push_event(
 pub(crate) fn finish(record: &mut RunRecord, deletion: Option<Moment>) -> Result<(), PushError> {
     let end_s = record.intervals.end_s();
     if let Some(deletion) = deletion {
-        let delete_s = deletion.in_record(record).clamp(0.0, end_s);
+        let told_s = deletion.in_record(record).clamp(0.0, end_s);
+        let delete_s = first_discard(record, told_s).unwrap_or(told_s);
+        if delete_s < told_s {
+            let earlier = record::units::seconds(told_s - delete_s);
+            let why = format!(
+                "Discards began {earlier} before the moment given with --at, which is within its error: the \
+                 deletion is taken to have begun with them."
+            );
+            warn(record, [why])?;
+        }
         let actors = &record.intervals.actors;
         let busy = |i: &usize| actors.iter().any(|a| a.ops[*i] > 0);
         let busy = (0..record.intervals.len()).find(busy);
@@ -75,6 +84,21 @@ pub(crate) fn finish(record: &mut RunRecord, deletion: Option<Moment>) -> Result
         message: None,
         unfinished: vec![],
     }))
+}
+
+/// Seconds that stamps of whole seconds may be off.
+const STAMP_S: f64 = 1.0;
+
+/// When discards began, if it was so shortly before `told_s` that this may be off: the stamp of an
+/// interval is its end.
+fn first_discard(record: &RunRecord, told_s: f64) -> Option<f64> {
+    const ROUNDING_S: f64 = 1e-3;
+    let all = &record.intervals;
+    let error_s = STAMP_S.max(record.head.interval_ms / 1e3) + ROUNDING_S;
+    let discarded = |i: usize| all.devices.iter().any(|device| device.discards[i] > 0);
+    let mut near = (0..all.len()).filter(|&i| (told_s - error_s..told_s).contains(&all.at_s[i]));
+    let first = near.find(|&i| discarded(i) && (i == 0 || !discarded(i - 1)));
+    first.map(|i| all.at_s[i])
 }
 
 /// The first of these, in order, at which this share of all their weights is reached.

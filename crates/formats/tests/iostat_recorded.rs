@@ -434,6 +434,38 @@ fn a_deletion_whose_time_is_told_has_phases() {
     ));
 }
 
+/// The stamp of an interval is its end.
+#[test]
+fn a_moment_within_the_error_of_the_stamps_is_that_of_the_discards() {
+    let text = text(EVO);
+    let begins = |after_s: Option<f64>| {
+        let options = Options {
+            deletion: after_s.map(Moment::After),
+            ..Options::default()
+        };
+        let record = import(&text, None, &options);
+        let all = &record.intervals;
+        let mut rows = 0..all.len();
+        let first = rows.find(|&i| all.devices.iter().any(|device| device.discards[i] > 0));
+        let warned = (record.events.iter()).any(|event| {
+            let detail = event.detail.as_deref().unwrap_or_default();
+            detail.starts_with("Discards began")
+        });
+        (
+            all.at_s[first.unwrap()],
+            record.phases.last().map(|phase| phase.at_s),
+            warned,
+        )
+    };
+    let (first_s, none, warned) = begins(None);
+    assert_eq!((none, warned), (None, false));
+    assert_eq!(begins(Some(first_s + 1.0)), (first_s, Some(first_s), true));
+    let later_s = first_s + 3.0;
+    assert_eq!(begins(Some(later_s)).1, Some(later_s));
+    let earlier_s = first_s - 0.5;
+    assert_eq!(begins(Some(earlier_s)), (first_s, Some(earlier_s), false));
+}
+
 #[test]
 fn a_log_that_was_cut_off_is_judged_as_far_as_it_goes() {
     let text = text(T500);

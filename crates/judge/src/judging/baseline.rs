@@ -21,6 +21,9 @@ const STRETCH_S: (f64, f64) = (5.0, 10.0);
 /// single one the foreground may have begun, and one alone can't show that it is steady.
 const LEAST_INTERVALS: usize = 2;
 
+/// Seconds before the first discard in which the deleter may already disturb others.
+const DELETER_S: f64 = 1.0 - 1e-3;
+
 /// The least number of cells between discards that show an actor's rate.
 const LEAST_CELLS: usize = 5;
 
@@ -68,7 +71,8 @@ impl Baseline {
     /// - for a continuous deleter, only the stretches without discards that `reference` names;
     /// - its baseline phase, without the discards of others;
     /// - `borrowed`, the baseline phase of another part, for a control that has none of its own;
-    /// - the longest steady 5–10 s before the first discard in service;
+    /// - the longest steady 5–10 s before the first discard in service, or before the last second of
+    ///   that time;
     /// - the longest steady 5–10 s at the record's end, after the last one.
     pub(super) fn of(
         record: &RunRecord,
@@ -101,8 +105,13 @@ impl Baseline {
         // Figures of devices that are spread over intervals tell no closer when discards began.
         let unsure = record.head.devices_spread_over() - 1;
         let first = first.saturating_sub(unsure);
-        if let Some(stretch) = rates.steady_suffix(begin, first) {
-            return rates.baseline(BaselineFrom::BeforeFirstDiscard, stretch.into(), discards);
+        // A deleter works before its first discards come.
+        let mut earlier = (begin..first).rev();
+        let skipped = earlier.find(|&i| rates.length(i..first) >= DELETER_S);
+        for end in [Some(first), skipped].into_iter().flatten() {
+            if let Some(stretch) = rates.steady_suffix(begin, end) {
+                return rates.baseline(BaselineFrom::BeforeFirstDiscard, stretch.into(), discards);
+            }
         }
         // The interval right after the last discard may still be part of the stall.
         let after = discards.covered.iter().rposition(|&c| c)? + 2 + unsure;
@@ -119,6 +128,10 @@ struct Rates<'a> {
 impl Rates<'_> {
     fn seconds(&self, i: usize) -> f64 {
         f64::from(self.record.intervals.seconds[i])
+    }
+
+    fn length(&self, intervals: Range<usize>) -> f64 {
+        intervals.map(|i| self.seconds(i)).sum()
     }
 
     fn rates(&self, intervals: impl Iterator<Item = usize>) -> Vec<f64> {

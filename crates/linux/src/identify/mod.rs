@@ -296,9 +296,8 @@ fn ata_identify(file: &File) -> io::Result<Vec<u8>> {
     ata(file, IDENTIFY_DEVICE, [0, 0])
 }
 
-/// The pages of Device Statistics that page 0 lists: their count in byte 8, and their numbers; none of a
-/// drive whose directory of logs (log 00h, a word for each) has no such log. Asked for it, such a drive
-/// would count an error.
+/// The pages of Device Statistics that page 0 lists: their count in byte 8, and their numbers. A drive whose
+/// directory (log 00h, a word for each log) has no such log isn't asked for it, for it would count an error.
 fn ata_statistics(file: &File) -> io::Result<Vec<u8>> {
     const LOG_NUMBER: u8 = 0x04;
     // Word 84, bit 5 of IDENTIFY DEVICE: it has logs; valid where bits 15 and 14 are 01.

@@ -30,8 +30,8 @@ pub enum Limit {
 pub enum Kept {
     /// The figure is within the limit.
     Met,
-    /// The figure is beyond the limit, by less than it may be off, or it is not if all that may
-    /// be ours counts.
+    /// The figure is beyond the limit, by less than it may be off. Or it is within the limit, but may be
+    /// off by more than that, or is beyond it if all that may be ours counts.
     Unsure,
     /// The figure is beyond the limit, whatever it may be off.
     Missed,
@@ -86,10 +86,13 @@ impl GoalResult {
         }
     }
 
+    /// Judges by a measured value, which is to be at most `most`. A share whose interval reaches twice as
+    /// far tells nothing.
     fn measured(self, witness: Witness, found: Measured, most: f64) -> GoalResult {
+        let is_vague = matches!(self.limit, Limit::Slowdown(_)) && found.high > 2.0 * most;
         GoalResult {
             kept: match () {
-                () if found.value <= most => Kept::Met,
+                () if found.value <= most && !is_vague => Kept::Met,
                 () if found.low <= most => Kept::Unsure,
                 () => Kept::Missed,
             },

@@ -22,7 +22,7 @@ use crate::event::{Event, Listener, Progress, note_all};
 use crate::throttle::{
     CanaryFile, LONGEST_GRANT, Pacing, Purpose, Setup, Stack, Summary, Throttle,
 };
-use crate::trim::is_over_file;
+use crate::trim::{Lateness, is_over_file};
 use crate::{ReclaimError, Result};
 
 /// Discards begin and end at multiples of this, as BLKDISCARD wants it.
@@ -163,10 +163,6 @@ impl Discarding {
         stack.commit = Commit::Within;
         stack.discards_twice = false;
         stack.unit = stack.unit.max(self.device.discard().max_bytes);
-        if self.found.devices.iter().any(is_over_file) && stack.mode == DebtMode::Commit {
-            // Its discards are holes in a file, which reach the drive when that is committed.
-            stack.mode = DebtMode::Deferred;
-        }
         stack
     }
 
@@ -238,6 +234,10 @@ impl Discarding {
         listener: &mut Listener<'_>,
     ) -> Result<()> {
         let granularity = self.device.discard().granularity_bytes.max(SECTOR);
+        // Its discards are holes in a file, which reach the drive when that is committed.
+        let over_file = self.found.devices.iter().any(is_over_file);
+        let is_seen = self.stack().mode == DebtMode::Commit;
+        let mut late = (over_file && is_seen).then(Lateness::default);
         while *at < self.range.end {
             let advice = throttle.grant(self.range.end - *at, listener)?;
             let began = Instant::now();
@@ -246,11 +246,22 @@ impl Discarding {
                 let most = advice.piece.min(allowed).min(self.step);
                 let end = next(*at, most, granularity, self.range.end);
                 let (own, part) = (Arc::clone(device), *at..end);
+                let before = throttle.discards().bytes;
                 throttle
                     .call(listener, move || linux::block::discard(&own, &part))?
                     .map_err(ReclaimError::io("discard a part of", self.device.path()))?;
                 let bytes = end - *at;
-                throttle.freed(bytes, 0);
+                let mut swallowed = 0;
+                if let Some(late) = &mut late {
+                    let own = Arc::clone(device);
+                    throttle
+                        .call(listener, move || own.sync_all())?
+                        .map_err(ReclaimError::io("flush", self.device.path()))?;
+                    late.wait(throttle, bytes, before, listener)?;
+                    // Of what was a hole before, none comes.
+                    swallowed = bytes.saturating_sub(throttle.discards().bytes - before);
+                }
+                throttle.freed(bytes, swallowed);
                 allowed = allowed.saturating_sub(bytes);
                 *at = end;
                 *calls += 1;

@@ -39,6 +39,7 @@ pub(crate) use pieces::{Pieces, refused};
 pub use storage::trimmable::{FSTAB, MOUNTED, SelectError, Selected, select};
 pub(crate) use survey::is_over_file;
 pub use survey::{Part, Survey, state_directory};
+pub(crate) use tally::Lateness;
 
 use crate::error::ReclaimError;
 use crate::event::{Event, Listener, Looked, Progress, Reply, note_all};

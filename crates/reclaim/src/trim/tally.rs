@@ -183,7 +183,7 @@ pub(super) fn done_by(
 /// Learns how long after a commit discards come. A kernel thread sends them where the file system
 /// below a loop device has a journal.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Lateness {
+pub(crate) struct Lateness {
     commits: u32,
     longest: Duration,
 }
@@ -198,13 +198,17 @@ impl Lateness {
 
     /// Waits until `bytes` bytes are discarded, or none have been for long. A part of the trimmed
     /// space may have been a hole before, for which no discard comes.
-    pub(super) fn wait(
+    ///
+    /// # Errors
+    /// [`ReclaimError::Interrupted`](crate::ReclaimError::Interrupted), and
+    /// [`ReclaimError::Io`](crate::ReclaimError::Io) where the counters can't be read.
+    pub(crate) fn wait(
         &mut self,
         throttle: &mut Throttle,
         bytes: u64,
         before: u64,
         listener: &mut Listener<'_>,
-    ) -> Result<(), TrimError> {
+    ) -> crate::Result<()> {
         let patience = self.patience();
         // Those that are under way already aren't late.
         throttle.settle(listener)?;

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | SMART / Health Information, 02h | 5 percentage used, 48 data units written (of 1000 × 512 bytes), 160 media errors, 192 and 196 minutes above the warning and the critical temperature, 224 and 228 seconds throttled | NVM Express Base Specification 2.1 |
 //! | SMART / Health Information Extended, C0h | 0 physical media units written, in bytes; 496 GUID | OCP Datacenter NVMe SSD Specification 2.0; nvme-cli, plugins/ocp/ocp-smart-extended-log.c |
-//! | ATA Device Statistics, 04h | page 1: 24 logical sectors written; page 4: 8 reported uncorrectable errors; page 5: 80 minutes in over-temperature; page 7: 8 percentage used; each of 8 bytes, the highest with flags | ACS-4, 9.5; smartmontools, ataprint.cpp |
+//! | ATA Device Statistics, 04h | 1: 24 logical sectors written; 4: 8 uncorrectable errors; 5: 80 minutes too hot; 7: 8 percentage used. The highest of 8 bytes has flags | ACS-4, 9.5; smartmontools, ataprint.cpp |
 //! | Latency Monitor, C3h | 6 thresholds A to D (steps of 5 ms, one step at 0), 32 counters, 96 time stamps, 192 latencies; 496 GUID | the same specification; nvme-cli, plugins/ocp/ocp-print-stdout.c |
 
 use serde::Serialize;

@@ -90,6 +90,23 @@ fn a_part_of_a_device_is_discarded_and_no_more() {
     assert!(device.allocated() < MIB, "{}", device.allocated());
 }
 
+/// Discards of holes reach no drive, so they are not waited for. The first steps are short.
+#[test]
+fn a_loop_device_over_a_disk_is_discarded_as_the_disk_can() {
+    let _turn = beside();
+    if lacks(LOOP) {
+        return;
+    }
+    let device = LoopDevice::new(2048, On::Disk);
+    fill(device.path(), 256);
+    let done = discarded(device.path(), &["--destroy-data"]);
+    done.succeeds();
+    assert!(device.allocated() < MIB, "{}", device.allocated());
+    let (commands, _) = device.discards();
+    assert!(commands >= 8, "{}", done.text());
+    assert!(!done.text().contains("to discard"), "{}", done.text());
+}
+
 #[test]
 fn without_destroy_data_nothing_is_discarded() {
     let _turn = beside();

@@ -168,7 +168,7 @@ fn discards_again(facts: &Inspection, fs: &Mounted) -> Option<Finding> {
     })
 }
 
-/// Whoever deletes waits for the drive.
+/// A deletion that waits for the drive.
 fn in_caller(fs: &Mounted) -> Option<Finding> {
     let waits = fs.is_online() && fs.rules().commit(fs.journal) == Commit::Within;
     waits.then(|| mounted("discard-in-caller", fs))

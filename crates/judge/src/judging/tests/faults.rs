@@ -472,6 +472,22 @@ fn without_a_steady_stretch_the_recovery_serves() {
 }
 
 #[test]
+fn a_deleter_that_disturbs_before_its_discards_come_spoils_no_baseline() {
+    // It works from 9.4 s, discards come at 10 s, and the drive stays slower.
+    let device = drive(vec![level(10.0..14.0, 16.0)], 128.0 * MIB as f64, 60.0);
+    let rate = vec![
+        level(0.0..9.4, BASE),
+        level(9.4..10.0, BASE * 0.5),
+        level(10.0..14.0, 600.0),
+        level(14.0..30.0, BASE * 0.6),
+    ];
+    let seen = &Build::new(0.1, 30.0, reader(rate), device).verdict();
+    let seen = &seen.foreground[0];
+    assert_eq!(seen.baseline_from, Some(BaselineFrom::BeforeFirstDiscard));
+    assert!((seen.baseline.ops_per_s.unwrap() / BASE - 1.0).abs() < 0.02);
+}
+
+#[test]
 fn low_is_settable() {
     let it = run(0.1, 6.0..9.0, vec![level(6.0..9.0, 0.6 * BASE)]);
     assert_eq!(it.verdict().verdict, Finding::Slowdown);

@@ -106,7 +106,8 @@ fn more_than_was_freed_is_not_all_the_deletions() {
     it.devices[0].bytes_each *= 10.0;
     let verdict = judged(&it, |_| ());
     assert_inconclusive(&verdict, Reason::ForeignDiscards);
-    let end = " or this deletion's stalled reads for 3.0 s; it is unknown whose did it.";
+    let end = "they are more than it freed) stalled reads for 3.0 s; it is unknown whether \
+               deleting 8.0 GiB does.";
     assert!(verdict.summary.ends_with(end), "{}", verdict.summary);
     let others = verdict.others.unwrap();
     assert_eq!(others.why, NotTheDeletions::MoreThanFreed);
