@@ -11,7 +11,7 @@ use rustix::fs::{AtFlags, FileType, RawDir, Stat, StatxFlags};
 /// (a loop device, swap).
 #[derive(Debug, Default)]
 pub struct OpenFiles {
-    /// One of the processes of each, by `st_dev` and inode number.
+    /// One of the processes of each, by `st_dev` and inode number: this one only where no other has it.
     files: HashMap<(u64, u64), u32>,
 }
 
@@ -66,7 +66,10 @@ impl OpenFiles {
         };
         if FileType::from_raw_mode(u32::from(found.stx_mode)) == FileType::RegularFile {
             let device = rustix::fs::makedev(found.stx_dev_major, found.stx_dev_minor);
-            self.files.insert((device, found.stx_ino), pid);
+            let process = self.files.entry((device, found.stx_ino)).or_insert(pid);
+            if *process == std::process::id() {
+                *process = pid;
+            }
         }
     }
 }
@@ -91,6 +94,23 @@ mod tests {
             tries.next().expect("it stays open");
             std::thread::sleep(std::time::Duration::from_millis(50));
         }
+    }
+
+    #[test]
+    fn another_process_is_named_before_this_one() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let held = file.reopen().unwrap();
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .stdin(held)
+            .spawn()
+            .unwrap();
+        let stat = rustix::fs::fstat(file.as_file()).unwrap();
+        // Programs that other tests are about to start have it, too, for a moment.
+        let named = || OpenFiles::now().process(&stat) == Some(child.id());
+        assert!((0..100).any(|_| named()));
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 
     #[test]

@@ -16,6 +16,7 @@ use linux::trim::{Range, fitrim};
 use pace::trims::HURRIED;
 
 use super::common::{Ages, Common};
+use super::orders;
 use super::start::Candidate;
 use super::status::TrimReport;
 use super::{GuardError, GuardOptions, Left, TICK};
@@ -205,7 +206,11 @@ impl BtrfsGuard {
     pub(super) fn run(mut self, listener: &mut Listener<'_>) -> Left {
         self.steer(listener);
         while self.common.goes_on(listener) && self.failed.is_none() {
-            self.common.take_orders(&mut self.options.goal, listener);
+            let (common, goal) = (&mut self.common, &mut self.options.goal);
+            if common.take_orders(goal, listener) {
+                self.report();
+                orders::accept(self.common.state());
+            }
             if self.common.orders.drain {
                 self.drain(listener);
             }

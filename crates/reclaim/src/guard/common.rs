@@ -75,10 +75,11 @@ impl Common {
         report(listener, Progress::default()).is_ok() && !self.orders.stop
     }
 
-    /// Takes an order, if there is one.
-    pub(super) fn take_orders(&mut self, goal: &mut Goal, listener: &mut Listener<'_>) {
-        let Some(request) = orders::take(self.state()) else {
-            return;
+    /// Takes an order, if there is one. Returns whether there was: then it is to be answered with
+    /// [`orders::accept`], when `status` shows it.
+    pub(super) fn take_orders(&mut self, goal: &mut Goal, listener: &mut Listener<'_>) -> bool {
+        let Some(request) = orders::read(self.state()) else {
+            return false;
         };
         if let Some(slowdown) = request.slowdown {
             goal.slowdown = slowdown;
@@ -88,6 +89,7 @@ impl Common {
         }
         self.orders.add(&request);
         listener(Event::Note(&self.sentence(&request.in_words())));
+        true
     }
 
     /// Ends an order to drain, because nothing waits any more.

@@ -151,14 +151,21 @@ pub(super) fn is_waiting(state: BorrowedFd<'_>) -> bool {
     directory::has(state, ORDER)
 }
 
-/// Reads an order and removes its file, also if it can't be understood.
-pub(super) fn take(state: BorrowedFd<'_>) -> Option<Request> {
+/// Reads an order. One that can't be understood is removed.
+pub(super) fn read(state: BorrowedFd<'_>) -> Option<Request> {
     let file = directory::open(state, ORDER).ok()?;
     let mut text = String::new();
     let read = file.take(LONGEST).read_to_string(&mut text);
+    let request = read.ok().and_then(|_| serde_json::from_str(&text).ok());
+    if request.is_none() {
+        accept(state);
+    }
+    request
+}
+
+/// Answers an order.
+pub(super) fn accept(state: BorrowedFd<'_>) {
     directory::remove(state, ORDER);
-    read.ok()?;
-    serde_json::from_str(&text).ok()
 }
 
 /// Removes an order that no guard will accept.

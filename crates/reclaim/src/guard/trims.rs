@@ -13,6 +13,7 @@ use storage::remount::DiscardGuard;
 use super::common::{Ages, Common};
 use super::look::{Hidden, Looker};
 use super::note::Notes;
+use super::orders;
 use super::start::Candidate;
 use super::status::TrimReport;
 use super::{GuardError, GuardOptions, Left, TICK};
@@ -207,7 +208,11 @@ impl TrimGuard {
     /// Looks once, and trims what is due. Returns whether anything was trimmed.
     fn round(&mut self, listener: &mut Listener<'_>) -> bool {
         let drained = self.common.orders.drain;
-        self.common.take_orders(&mut self.options.goal, listener);
+        let (common, goal) = (&mut self.common, &mut self.options.goal);
+        if common.take_orders(goal, listener) {
+            self.report(true);
+            orders::accept(self.common.state());
+        }
         if self.common.orders.drain && !drained {
             // What may have been used unseen is pending, too.
             self.clock.look_at = Instant::now();
@@ -267,6 +272,7 @@ impl TrimGuard {
     fn end(mut self, listener: &mut Listener<'_>) -> Left {
         self.look(listener);
         self.note(true, listener);
+        self.notify_rest(None, listener);
         let left = Left {
             mount: self.common.path().to_owned(),
             debt_bytes: self.worth_trimming(),
@@ -337,11 +343,18 @@ impl TrimGuard {
         summary: Option<&Summary>,
         listener: &mut Listener<'_>,
     ) {
-        let bytes = self.trimmed - self.reported.bytes;
         let goals = summary.map_or(&[][..], |summary| &summary.goals);
         let missed = goals.iter().any(|goal| goal.kept == Kept::Missed);
         let due = self.reported.first || missed || self.reported.at.elapsed() >= NOTIFY_EVERY;
-        if due && bytes > 0 {
+        if due {
+            self.notify_rest(summary, listener);
+        }
+    }
+
+    /// Reports what was trimmed since the last report.
+    fn notify_rest(&mut self, summary: Option<&Summary>, listener: &mut Listener<'_>) {
+        let bytes = self.trimmed - self.reported.bytes;
+        if bytes > 0 {
             listener(Event::Trimmed {
                 mount: self.common.path(),
                 bytes,
