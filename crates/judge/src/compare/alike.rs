@@ -47,8 +47,8 @@ impl Unit {
     }
 }
 
-/// Returns `value` in the largest of these units that leaves `most` at 1 or more. Seconds are used
-/// from a tenth of a second on.
+/// Returns `value` in the largest of these units that leaves `most` at 1 or more, or in one of its own
+/// if it is less than a hundredth there. Seconds are used from a tenth of a second on.
 fn scaled(value: f64, most: f64, sizes: &[(f64, &str)]) -> String {
     let reach = |&&(size, unit): &&(f64, &str)| match unit {
         "s" => most >= 0.0995 * size,
@@ -60,6 +60,9 @@ fn scaled(value: f64, most: f64, sizes: &[(f64, &str)]) -> String {
         .or(sizes.last())
         .copied()
         .unwrap_or((1.0, ""));
+    if value != 0.0 && value.abs() < size / 100.0 && value.abs() < most {
+        return scaled(value, value.abs(), sizes);
+    }
     let value = value / size;
     let digits = match value.abs() {
         0.0 => 0,

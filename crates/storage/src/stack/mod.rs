@@ -108,6 +108,13 @@ impl Layer {
     pub fn takes(&self) -> bool {
         self.limits.max_bytes > 0
     }
+
+    /// Whether it keeps a map of what it holds, or a copy, and answers reads of what was discarded
+    /// without the layers below.
+    pub fn answers_itself(&self) -> bool {
+        use LayerKind::{Bcache, Cache, Loop, Thin, Vdo};
+        !self.below.is_empty() && matches!(self.kind, Loop | Thin | Vdo | Cache | Bcache)
+    }
 }
 
 impl Stack {

@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::common::gate::{beside, lacks};
-use crate::common::loop_fs::names;
+use crate::common::loop_fs::{must, names};
 use crate::common::run::{copied_to, run, start, trimbench};
 use crate::inspect::conforms;
 use crate::lab_drive::{NEEDS, OwnLab};
@@ -130,6 +130,39 @@ fn counters_that_are_off_are_no_proof() {
     std::fs::write(queue.join("queue/iostats"), "1").unwrap();
     assert_eq!(proof["proof"]["result"], "arrives", "{proof:#}");
     assert_eq!(ignored["proof"]["result"], "unknown", "{ignored:#}");
+}
+
+/// A hole in a file reads as zeros, whatever became of its blocks.
+#[test]
+fn a_file_system_in_a_file_proves_nothing_of_the_drive() {
+    if lacks(NEEDS) {
+        return;
+    }
+    let _turn = beside();
+    let lab = OwnLab::new();
+    let name = lab.dir().file_name().unwrap().to_str().unwrap().to_owned();
+    let mount = lab.mount();
+    let at = mount.to_str().unwrap();
+    let options = [
+        "--size", "4G", "--fs", "ext4", "--mount", at, "-o", "discard",
+    ];
+    lab.up(&name, &[&["--profile", "ideal"], &options[..]].concat());
+    lab.lab(&["fault", &name, "discard", "nothing"]).succeeds();
+    let image = mount.join("image");
+    std::fs::File::create(&image)
+        .unwrap()
+        .set_len(3 << 30)
+        .unwrap();
+    let inner = tempfile::tempdir().unwrap();
+    let (image, place) = (image.to_str().unwrap(), inner.path().to_str().unwrap());
+    must("mkfs.ext4", &["-q", image]);
+    must("mount", &["-o", "loop,discard", image, place]);
+    let value = proven(&lab, inner.path());
+    must("umount", &[place]);
+    let proof = &value["proof"];
+    assert_eq!(proof["result"], "counted", "{value:#}");
+    let why = proof["raw_missing"].as_str().unwrap();
+    assert!(why.contains("(loop device) answers"), "{why}");
 }
 
 #[test]

@@ -154,7 +154,15 @@ pub fn prove(
     tick("writing the probe");
     let probe = Probe::write(&home, fastrand::u64(..))?;
     check(stop)?;
-    let place = place(path, &mount, &found);
+    let mut place = place(path, &mount, &found);
+    if let Some(layer) = stack.layers.iter().find(|layer| layer.answers_itself()) {
+        place.device = Err(format!(
+            "{} ({}) answers for what was discarded itself, whatever the drive below does; prove it in a \
+             directory right on the drive",
+            layer.name,
+            layer.kind.words()
+        ));
+    }
     let before = readable(&probe, &place);
     let counters = Counters::open(&sys, &stack, &found);
     let started = Instant::now();
