@@ -36,8 +36,8 @@ pub(crate) struct Recorder {
     /// Rows of the deletion so far.
     stretches: usize,
     continuous: bool,
-    /// The deletion is over within its first row.
-    is_drained: bool,
+    /// When all was discarded, until the recovery begins.
+    drained: Option<Time>,
     free: Vec<FreeSpace>,
 }
 
@@ -80,7 +80,7 @@ impl Recorder {
             deletion: None,
             stretches: 0,
             continuous: setup.workload.is_continuous(),
-            is_drained: false,
+            drained: None,
             free: Vec::new(),
         };
         recorder.push(Line::Phase(Phase {
@@ -135,16 +135,25 @@ impl Recorder {
         }
     }
 
-    pub(crate) fn drained(&mut self, now: Time, is_drained: bool, actors: &mut [Actor]) {
+    /// All is discarded, or is waited for no longer.
+    pub(crate) fn drained(&mut self, now: Time, is_drained: bool) {
         let kind = match is_drained {
             true => EventKind::DebtPaid,
             false => EventKind::DiscardsDidNotCome,
         };
         self.event(now, kind);
+        self.drained = Some(now);
+    }
+
+    /// Begins the recovery, if all is discarded and every operation that waited for that is done.
+    pub(crate) fn recover(&mut self, now: Time, stack: &Stack, actors: &mut [Actor]) {
+        let Some(drained) = self.drained else { return };
         // A row belongs to the phase in which its middle lies. A deletion that is over within a row
         // has the whole row.
-        self.is_drained = self.deletion.is_some_and(|(began, _)| began >= self.row);
-        if !self.is_drained {
+        let is_within = self.deletion.is_some_and(|(began, _)| began >= self.row);
+        let waits = || stack.oldest().is_some_and(|since| since < drained);
+        if !is_within && !waits() {
+            self.drained = None;
             self.begin(PhaseName::Recovery, now, actors);
         }
     }
@@ -239,9 +248,7 @@ impl Recorder {
         self.free.push(free);
         self.counters = counters;
         self.row = now;
-        if std::mem::take(&mut self.is_drained) {
-            self.begin(PhaseName::Recovery, now, actors);
-        }
+        self.recover(now, stack, actors);
     }
 
     /// Ends the record.

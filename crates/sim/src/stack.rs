@@ -355,6 +355,14 @@ impl Stack {
         self.flights.iter().filter(own).map(|f| f.intended).min()
     }
 
+    /// When the oldest operation in flight of any actor should have begun.
+    pub(crate) fn oldest(&self) -> Option<Time> {
+        let of_actors =
+            |flight: &&Flight| flight.parts > 0 && matches!(flight.owner, Owner::Actor(_));
+        let begins = self.flights.iter().filter(of_actors).map(|f| f.intended);
+        begins.min()
+    }
+
     /// Each drive's counters.
     pub(crate) fn counters(&self) -> impl Iterator<Item = Counters> {
         self.members.iter().map(|m| m.counters)

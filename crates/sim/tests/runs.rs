@@ -213,6 +213,21 @@ fn a_guard_that_waits_for_longer_runs_sends_fewer_discards() {
     assert_eq!(run("auto"), waits);
 }
 
+/// Reads that wait for the last discard are the deletion's, though they are done after it.
+#[test]
+fn reads_that_the_last_discard_holds_up_count() {
+    for reads_per_s in [0.0, 500.0] {
+        let mut setup = small(PolicyKind::Queued, WorkloadKind::DropFile);
+        setup.drives = Drives::single(ssd::profiles::by_name("ocz-vertex-2").unwrap().clone());
+        setup.reads_per_s = reads_per_s;
+        let figures = sim::run(&setup).unwrap().figures;
+        assert_eq!(figures.commands, 1);
+        // One takes 50 ms, and lets nothing through.
+        let longest = figures.max_ms.unwrap();
+        assert!((45.0..56.0).contains(&longest), "{figures:?}");
+    }
+}
+
 #[test]
 fn a_deletion_that_is_over_within_a_row_has_its_own_discards() {
     let mut setup = small(PolicyKind::Ext4Online, WorkloadKind::DropFile);

@@ -263,8 +263,9 @@ impl Run<'_> {
     }
 
     fn drained(&mut self) -> Result<(), SimError> {
+        self.recorder.drained(self.now, !self.tally.gave_up);
         self.recorder
-            .drained(self.now, !self.tally.gave_up, &mut self.actors);
+            .recover(self.now, &self.stack, &mut self.actors);
         self.go_on()
     }
 }

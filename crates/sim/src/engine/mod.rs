@@ -250,7 +250,12 @@ impl<'s> Run<'s> {
 
     fn done(&mut self, done: &Done) -> Result<(), SimError> {
         match done.owner {
-            Owner::Actor(actor) => self.actor_done(actor, done),
+            Owner::Actor(actor) => {
+                self.actor_done(actor, done)?;
+                self.recorder
+                    .recover(self.now, &self.stack, &mut self.actors);
+                Ok(())
+            }
             Owner::Job => self.job_io_done(),
             Owner::Commit => self.commit_flushed(),
             Owner::Policy(tag) => self.discard_done(tag, done.completed),
