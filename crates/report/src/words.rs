@@ -79,10 +79,10 @@ pub(crate) fn finding(finding: Finding) -> (Tone, &'static str) {
     }
 }
 
-/// The result of a condition: `stall(wal)>200ms held: wal 0.29 s, limit 200 ms`.
+/// The result of a condition: `stall(wal)>200ms failed: wal 0.29 s, limit 200 ms`.
 pub(crate) fn condition(checked: &Checked) -> (Tone, String) {
     let (tone, result) = match checked.result {
-        CheckResult::Held => (Tone::Bad, "held"),
+        CheckResult::Held => (Tone::Bad, "failed"),
         CheckResult::Passed => (Tone::Good, "passed"),
         CheckResult::Unknown => (Tone::Warn, "unknown"),
     };

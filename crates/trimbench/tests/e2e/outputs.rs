@@ -130,7 +130,7 @@ fn fail_on_gives_exit_code_3_when_it_holds() {
     assert_eq!(both.done.code(), Some(3), "{}", both.done.text());
     let text = both.done.text();
     let line = |start: &str| text.lines().any(|line| line.contains(start));
-    assert!(line("--fail-on  p99>1ns held: "), "{text}");
+    assert!(line("--fail-on  p99>1ns failed: "), "{text}");
     assert!(line(", limit 1 ns"), "{text}");
     let conditions = both.verdict["conditions"].as_array().unwrap();
     assert_eq!(conditions.len(), 2);

@@ -28,6 +28,18 @@ fn names() -> Vec<String> {
         .collect()
 }
 
+#[test]
+fn a_key_is_found_by_its_last_part() {
+    let found = scenarios(&["keys", "files"]);
+    assert!(found.contains("  deletion.files "), "{found}");
+    assert!(found.contains("trimbench suite"), "{found}");
+    let one = scenarios(&["keys", "deletion.how"]);
+    assert!(
+        one.contains("unlink the files") && !one.contains("deletion.files"),
+        "{one}"
+    );
+}
+
 /// A scenario's file: its actors and its deletion, by key.
 struct File {
     actors: Vec<String>,

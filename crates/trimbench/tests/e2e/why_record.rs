@@ -67,10 +67,25 @@ fn a_recorder_answers_what_waited_before_anybody_asked() {
         .args(["why", "--since", "0s", "--set"])
         .arg(format!("directory={}", directory.display()));
     run(command).succeeds();
-    // The oldest moment that it has: that of its start, which a wrong time names.
+    // What it recommends holds from its start.
     let mut command = trimbench();
     command
-        .args(["why", "--since", "14h", "--set"])
+        .args(["why", "--since", "5m", "--set"])
+        .arg(format!("directory={}", directory.display()));
+    let all = run(command);
+    assert!(
+        all.succeeds().stderr.contains("the recorder has kept"),
+        "{}",
+        all.text()
+    );
+    // The oldest moment that it has: that of its start, which a wrong time names.
+    let date = Command::new("date")
+        .args(["-d", "-2 hours", "+%H:%M"])
+        .output();
+    let two_hours_ago = String::from_utf8(date.unwrap().stdout).unwrap();
+    let mut command = trimbench();
+    command
+        .args(["why", "--since", two_hours_ago.trim(), "--set"])
         .arg(format!("directory={}", directory.display()));
     let refused = run(command);
     refused.fails_with(2, &["before all that the recorder has kept", "--since "]);

@@ -22,7 +22,8 @@ struct Row {
 pub(super) fn list(pattern: Option<&str>) -> Result<String, Error> {
     let all = rows();
     let pattern = pattern.unwrap_or_default();
-    let exact = |row: &&Row| row.command == pattern || row.path == pattern;
+    let last = |row: &Row| row.path.rsplit('.').next() == Some(pattern);
+    let exact = |row: &&Row| row.command == pattern || row.path == pattern || last(row);
     let found: Vec<&Row> = match all.iter().any(|row| exact(&row)) {
         true => all.iter().filter(exact).collect(),
         false => all.iter().filter(|row| row.has(pattern)).collect(),

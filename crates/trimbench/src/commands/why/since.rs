@@ -12,6 +12,7 @@ use linux::clock::local_offset_s;
 use record::units::names;
 
 use crate::commands::why::args::WhyArgs;
+use crate::console::Stream;
 use crate::exit::{Error, usage};
 
 const DAY_S: i64 = 86_400;
@@ -83,14 +84,22 @@ pub(super) fn observed(args: &WhyArgs, recorder: &Path) -> Result<(Observation, 
     let (begins_s, ends_s) = (recording.begins_unix_s(), recording.head.unix_s);
     let offset_s = local_offset_s(ends_s as i64);
     let since = args.since.map(|since| since.unix_s(ends_s, offset_s));
-    let from_s = since.unwrap_or(begins_s);
+    let mut from_s = since.unwrap_or(begins_s);
     // A clock shows whole seconds.
     if from_s < begins_s - 1.0 {
         let (begins, asked) = (clock(begins_s, offset_s), clock(from_s, offset_s));
-        return Err(usage(format!(
-            "{asked} is before all that the recorder has kept; ask for `--since {begins}` or later \
-             (it keeps 15 minutes at most)"
-        )));
+        if let Some(Since::Ago(_)) = args.since {
+            let kept = record::units::seconds(ends_s - begins_s);
+            Stream::Err.print(&format!(
+                "trimbench why: the recorder has kept {kept}: since {begins}\n"
+            ));
+            from_s = begins_s;
+        } else {
+            return Err(usage(format!(
+                "{asked} is before all that the recorder has kept; ask for `--since {begins}` or \
+                 later (it keeps 15 minutes at most)"
+            )));
+        }
     }
     let lasts = args.duration.map(|long| from_s + long.as_secs_f64());
     let to_s = lasts.unwrap_or(ends_s);
