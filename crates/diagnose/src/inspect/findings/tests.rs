@@ -257,19 +257,6 @@ fn ext4_that_discards_free_space_again() {
 }
 
 #[test]
-fn what_discards_in_the_caller() {
-    finding(&nvme("exfat", "rw,discard"), "discard-in-caller");
-    assert_eq!(ids(&nvme("exfat", "rw")), ["nothing-trims"]);
-    let plain = |options| {
-        let machine = nvme("ext4", options);
-        machine.write("sys/fs/ext4/nvme0n1/journal_task", "<none>\n");
-        machine
-    };
-    assert_eq!(ids(&plain("rw,discard")), ["discard-in-caller"]);
-    assert_eq!(ids(&plain("rw")), ["nothing-trims"]);
-}
-
-#[test]
 fn a_file_system_that_is_not_known_to_discard() {
     finding(&nvme("reiserfs", "rw"), "fs-not-issuing");
     assert_eq!(ids(&nvme("squashfs", "ro")), [""; 0]);

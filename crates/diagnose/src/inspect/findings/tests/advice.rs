@@ -512,6 +512,19 @@ fn a_proof_answers_the_note_that_asked_for_it() {
 }
 
 #[test]
+fn what_discards_in_the_caller() {
+    finding(&nvme("exfat", "rw,discard"), "discard-in-caller");
+    assert_eq!(ids(&nvme("exfat", "rw")), ["nothing-trims"]);
+    let plain = |options| {
+        let machine = nvme("ext4", options);
+        machine.write("sys/fs/ext4/nvme0n1/journal_task", "<none>\n");
+        machine
+    };
+    assert_eq!(ids(&plain("rw,discard")), ["discard-in-caller"]);
+    assert_eq!(ids(&plain("rw")), ["nothing-trims"]);
+}
+
+#[test]
 fn quotas_of_btrfs_are_named() {
     let machine = nvme("btrfs", "rw,discard=async");
     machine.write("sys/fs/btrfs/0a1b/devices/nvme0n1", "");
