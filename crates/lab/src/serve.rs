@@ -229,12 +229,10 @@ fn obey(
 /// Changes figures, and stores them in the specification, which a record made on the drive repeats.
 fn set(changes: &[String], place: &Place, spec: &mut Spec) -> Result<Card, String> {
     let old = spec.card().map_err(|error| error.to_string())?;
-    let mut card = old.clone();
-    for change in changes {
-        card = card
-            .with(change)
-            .map_err(|why| format!("{change}: {why}"))?;
-    }
+    let changes = changes.iter().map(String::as_str);
+    let card = old
+        .with_all(changes)
+        .map_err(|(change, why)| format!("{change}: {why}"))?;
     let new = card.figures();
     let fixed = if old.figures().granule != new.granule {
         Some("granule")

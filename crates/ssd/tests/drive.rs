@@ -486,3 +486,14 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn settings_fit_each_other_in_any_order() {
+    let card = profiles::by_name("ocz-vertex-2").unwrap();
+    for both in [["phi=0", "queue=exclusive"], ["queue=exclusive", "phi=0"]] {
+        let changed = card.with_all(both).unwrap();
+        assert_eq!(changed.figures().discard.as_ref().unwrap().phi(), 0.0);
+    }
+    let (wrong, _) = card.with_all(["a=2ms", "quue=exclusive"]).unwrap_err();
+    assert_eq!(wrong, "quue=exclusive");
+}

@@ -12,6 +12,7 @@ use linux::trim::{FreeSpace, Unused};
 use record::DiscardSetting;
 use serde::Serialize;
 use ssd::Card;
+use ssd::card::{Note, Sure};
 use storage::TrimReach;
 use storage::stack::Stack;
 
@@ -48,6 +49,9 @@ pub struct Cost {
     pub stall_s: f64,
     /// The longest wait for one of them, in seconds.
     pub longest_wait_s: f64,
+    /// Whether most of it is the card's time for even the shortest discard, which wasn't measured.
+    #[serde(skip)]
+    pub is_guess: bool,
 }
 
 impl Cost {
@@ -150,6 +154,12 @@ fn count(
             cost.longest_wait_s = cost.longest_wait_s.max(wait.as_secs_f64());
         }
     }
+    let is_known = |note: &Note| matches!(note.sure, Sure::Measured | Sure::Derived);
+    let unknown = card.is_some_and(|card| !card.note("discard.a").is_some_and(is_known));
+    if let (Some(cost), Some(discard)) = (&mut found.time, discard) {
+        let shortest_s = discard.a.as_secs_f64() * found.commands as f64;
+        cost.is_guess = unknown && shortest_s > 0.5 * cost.device_s;
+    }
     found
 }
 
@@ -167,6 +177,10 @@ pub fn sentence(forecast: &Forecast, verb: &str) -> String {
             record::units::latency_us(cost.longest_wait_s * 1e6),
             record::units::seconds(cost.paced_s(0.1))
         );
+        if cost.is_guess {
+            text +=
+                " (a guess: the card's `a`, the time of the shortest discard, was not measured)";
+        }
     }
     text
 }
@@ -273,6 +287,26 @@ mod tests {
         );
         assert_eq!(counted(&ranges, None, MIB), (4, 4 * MIB, MIB));
         assert_eq!(counted(&[], None, MIB), (0, 0, 0));
+    }
+
+    #[test]
+    fn what_rests_on_a_figure_that_was_not_measured_is_a_guess() {
+        let card = ssd::profiles::by_name("samsung-870-evo-2tb").unwrap();
+        let assumed = card.with("a=2145us").unwrap();
+        let cuts = Cuts {
+            group: Some(128 * MIB),
+            request: LINUX_MOST,
+            limit: LINUX_MOST,
+        };
+        let is_guess = |ranges: Vec<Range<u64>>, card: &Card| {
+            let found = count(ranges, cuts, Some(card));
+            sentence(&found, "deleting").contains("a guess")
+        };
+        let small = |at: u64| at << 20..(at << 20) + 16_384;
+        assert!(is_guess((0..20_000).map(small).collect(), &assumed));
+        // Large ones take their time by their bytes.
+        let slow = assumed.with("discard.b=1ms/MiB").unwrap();
+        assert!(!is_guess(vec![0..1 << 40], &slow));
     }
 
     #[test]

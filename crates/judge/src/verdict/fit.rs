@@ -58,13 +58,13 @@ impl Fit {
         self.blocked_95.is_some_and(|[_, high]| high <= SERVES)
     }
 
-    /// Returns whether about one queue depth of operations completed for each discard. Within a
-    /// quarter of the depth counts as one.
+    /// Returns whether about one queue depth of operations completed for each discard: from three
+    /// quarters of it to one and a half, for some more pass before the next discard arrives.
     pub fn between(&self) -> Between {
         let (Some(depth), Some([low, high])) = (self.depth, self.ops_per_discard_95) else {
             return Between::Unclear;
         };
-        let [least, most] = [0.75, 1.25].map(|share| share * f64::from(depth));
+        let [least, most] = [0.75, 1.5].map(|share| share * f64::from(depth));
         match () {
             () if least <= low && high <= most => Between::OneDepth,
             () if high < least || most < low => Between::Other,

@@ -110,18 +110,39 @@ impl Card {
     /// If it isn't KEY=VALUE, no key is called so (the error names the nearest),
     /// several are, or the value isn't what the key takes.
     pub fn with(&self, setting: &str) -> Result<Card, SetError> {
+        self.with_all([setting]).map_err(|(_, why)| why)
+    }
+
+    /// The card with several figures changed, in any order: they need to fit each other in the end alone.
+    ///
+    /// # Errors
+    /// As [`Card::with`], with the setting that is wrong.
+    pub fn with_all<'a>(
+        &self,
+        settings: impl IntoIterator<Item = &'a str>,
+    ) -> Result<Card, (&'a str, SetError)> {
+        let mut changed = self.clone();
+        let mut last = "";
+        for setting in settings {
+            last = setting;
+            changed.enter(setting).map_err(|why| (setting, why))?;
+        }
+        changed.figures = figures(&changed.entries).map_err(|fault| (last, fault.into()))?;
+        Ok(changed)
+    }
+
+    /// Enters a setting, without its figure.
+    fn enter(&mut self, setting: &str) -> Result<(), SetError> {
         let pair = setting.split_once('=');
         let (key, value) = pair.ok_or("give KEY=VALUE, e.g. a=2ms".to_owned())?;
         let key = keys::typed(key.trim())?;
-        let mut changed = self.clone();
         let note = Note {
             sure: Sure::Assumed,
             source: "set by hand".to_owned(),
         };
         let text = value.trim().to_owned();
-        changed.entries.insert(key.name, Entry { text, note });
-        changed.figures = figures(&changed.entries)?;
-        Ok(changed)
+        self.entries.insert(key.name, Entry { text, note });
+        Ok(())
     }
 }
 

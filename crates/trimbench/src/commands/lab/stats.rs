@@ -87,13 +87,21 @@ fn facts(info: &Info, stats: &Stats) -> String {
         bytes(stats.ignored_bytes),
     );
     let [median, p99, worst] = stats.late_us.map(latency_us);
-    let mut text = format!(
-        "mapped     {mapped} of {all} ({share}); the data take {stored} {place}\n\
+    let on_the_way = info.trip.as_ref().map(|trip| latency_us(trip.added_us));
+    let on_the_way = on_the_way.map_or(String::new(), |added| {
+        format!(
+            "latencies  the drive's part: the way to it adds {added}, and the drive answers sooner by that, \
+             so that a reader waits as on the card\n"
+        )
+    });
+    let mut text = on_the_way
+        + &format!(
+            "mapped     {mapped} of {all} ({share}); the data take {stored} {place}\n\
          discards   freed {freed}; lost {rounded} by rounding, {short} too short to be taken\n\
          in flight  {}\n\
          answers    {median} late in the median, p99 {p99}, worst {worst}\n",
-        stats.in_flight,
-    );
+            stats.in_flight,
+        );
     let mut line = |label: &str, line: String| text += &format!("{label:<11}{line}\n");
     if let Some([written, moved]) = stats.flash_pages {
         let amplified = (written + moved) as f64 / written.max(1) as f64;

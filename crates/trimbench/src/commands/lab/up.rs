@@ -82,7 +82,7 @@ fn spec(args: &UpArgs) -> Result<Spec, Error> {
 }
 
 /// Reads the settings: details of the drive, and figures of its card.
-fn set(settings: &[String], mut card: Card) -> Result<(DriveDetails, Card), Error> {
+fn set(settings: &[String], card: Card) -> Result<(DriveDetails, Card), Error> {
     let key = |setting: &str| match setting.split_once('=') {
         Some((key, _)) => key.trim().to_owned(),
         None => setting.to_owned(),
@@ -93,12 +93,11 @@ fn set(settings: &[String], mut card: Card) -> Result<(DriveDetails, Card), Erro
     };
     let (details, figures): (Vec<String>, Vec<String>) =
         settings.iter().cloned().partition(is_detail);
-    for figure in figures {
-        card = card.with(&figure).map_err(|why| {
-            let why = why.or(DriveDetails::near(&key(&figure)));
-            usage(format!("--set {figure}: {why}"))
-        })?;
-    }
+    let figures = figures.iter().map(String::as_str);
+    let card = card.with_all(figures).map_err(|(figure, why)| {
+        let why = why.or(DriveDetails::near(&key(figure)));
+        usage(format!("--set {figure}: {why}"))
+    })?;
     Ok((DriveDetails::of(&details).map_err(Error::Usage)?, card))
 }
 
