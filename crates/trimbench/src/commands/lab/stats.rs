@@ -90,8 +90,7 @@ fn facts(info: &Info, stats: &Stats) -> String {
     let on_the_way = info.trip.as_ref().map(|trip| latency_us(trip.added_us));
     let on_the_way = on_the_way.map_or(String::new(), |added| {
         format!(
-            "latencies  the drive's part: the way to it adds {added}, and the drive answers sooner by that, \
-             so that a reader waits as on the card\n"
+            "latencies  the drive's part: it answers {added} sooner, for the way to it adds as much\n"
         )
     });
     let mut text = on_the_way
