@@ -58,8 +58,8 @@ impl Fit {
         self.blocked_95.is_some_and(|[_, high]| high <= SERVES)
     }
 
-    /// Returns whether about one queue depth of operations completed for each discard: from three
-    /// quarters of it to one and a half, for some more pass before the next discard arrives.
+    /// Returns whether about one queue depth of operations completed for each discard: 0.75 to 1.5 times
+    /// the depth. Some more pass before the next discard arrives.
     pub fn between(&self) -> Between {
         let (Some(depth), Some([low, high])) = (self.depth, self.ops_per_discard_95) else {
             return Between::Unclear;
