@@ -151,7 +151,7 @@ impl Recorder {
         // A row belongs to the phase in which its middle lies. A deletion that is over within a row
         // has the whole row.
         let is_within = self.deletion.is_some_and(|(began, _)| began >= self.row);
-        let waits = || stack.oldest().is_some_and(|since| since < drained);
+        let waits = || stack.oldest(|_| true).is_some_and(|since| since < drained);
         if !is_within && !waits() {
             self.drained = None;
             self.begin(PhaseName::Recovery, now, actors);
@@ -223,7 +223,7 @@ impl Recorder {
             if deletes {
                 self.histogram(at, stretch, &actor.interval);
             }
-            let oldest = stack.oldest_of(at as u16);
+            let oldest = stack.oldest(|actor| usize::from(actor) == at);
             rows.push(Some(row(actor, oldest.map(|since| now - since))));
             actor.interval.reset();
             actor.bytes = 0;

@@ -349,18 +349,12 @@ impl Stack {
         Ok(())
     }
 
-    /// The intended start of an actor's oldest I/O in flight.
-    pub(crate) fn oldest_of(&self, actor: u16) -> Option<Time> {
-        let own = |flight: &&Flight| flight.parts > 0 && flight.owner == Owner::Actor(actor);
-        self.flights.iter().filter(own).map(|f| f.intended).min()
-    }
-
-    /// When the oldest operation in flight of any actor should have begun.
-    pub(crate) fn oldest(&self) -> Option<Time> {
-        let of_actors =
-            |flight: &&Flight| flight.parts > 0 && matches!(flight.owner, Owner::Actor(_));
-        let begins = self.flights.iter().filter(of_actors).map(|f| f.intended);
-        begins.min()
+    /// The intended start of the oldest I/O in flight of these actors.
+    pub(crate) fn oldest(&self, is_meant: impl Fn(u16) -> bool) -> Option<Time> {
+        let meant = |flight: &&Flight| {
+            flight.parts > 0 && matches!(flight.owner, Owner::Actor(actor) if is_meant(actor))
+        };
+        self.flights.iter().filter(meant).map(|f| f.intended).min()
     }
 
     /// Each drive's counters.

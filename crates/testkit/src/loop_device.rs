@@ -24,6 +24,8 @@ pub const SMALL: u64 = 2048;
 pub struct LoopDevice {
     image: PathBuf,
     device: PathBuf,
+    /// Discards of those who had the device's number before, and their bytes.
+    earlier: (u64, u64),
 }
 
 impl LoopDevice {
@@ -54,6 +56,7 @@ impl LoopDevice {
         let mut new = Self {
             image,
             device: PathBuf::new(),
+            earlier: (0, 0),
         };
         file.write_all(first).unwrap();
         file.set_len(mib << 20).unwrap();
@@ -61,6 +64,7 @@ impl LoopDevice {
         let device = must("losetup", &[&["--show"], arguments, &[&image]].concat());
         new.device = device.trim().into();
         new.reset_queue();
+        new.earlier = new.discards();
         new
     }
 
@@ -107,8 +111,8 @@ impl LoopDevice {
         &self.image
     }
 
-    /// Discards that the device completed so far, and the bytes they covered: fields 12 and 14 of
-    /// its statistics (Documentation/block/stat.rst).
+    /// Discards that it completed since it was made, and the bytes they covered: fields 12 and 14 of
+    /// its statistics (Documentation/block/stat.rst), which go on with the device's number.
     pub fn discards(&self) -> (u64, u64) {
         let stat = Path::new("/sys/block").join(self.name()).join("stat");
         let text = fs::read_to_string(stat).unwrap();
@@ -116,7 +120,8 @@ impl LoopDevice {
             let field = text.split_whitespace().nth(n - 1);
             field.unwrap().parse().unwrap()
         };
-        (field(12), field(14) * 512)
+        let (commands, bytes) = self.earlier;
+        (field(12) - commands, field(14) * 512 - bytes)
     }
 
     /// Makes it `mib` MiB large, as a volume that grows.

@@ -15,6 +15,8 @@ use std::time::Instant;
 use linux::SysRoot;
 use linux::files::Caching;
 use pace::{DebtMode, Work};
+use rustix::fs::SeekFrom;
+use rustix::io::Errno;
 use storage::raw::{RawDevice, RawError};
 use storage::{Commit, Description};
 
@@ -238,27 +240,33 @@ impl Discarding {
         let over_file = self.found.devices.iter().any(is_over_file);
         let is_seen = self.stack().mode == DebtMode::Commit;
         let mut late = (over_file && is_seen).then(Lateness::default);
+        let holes = Holes::of(&self.found);
         while *at < self.range.end {
+            // Where there is a hole already, nothing reaches the drive.
+            let hole = holes.as_ref().map_or(0, |holes| holes.bytes(*at));
+            let hole = hole.min(self.range.end - *at).min(self.step) / granularity * granularity;
+            if hole > 0 {
+                self.call(device, *at..*at + hole, throttle, listener)?;
+                throttle.freed(hole, hole);
+                *at += hole;
+                *calls += 1;
+                continue;
+            }
             let advice = throttle.grant(self.range.end - *at, listener)?;
             let began = Instant::now();
             let mut allowed = advice.allow;
             while allowed > 0 && *at < self.range.end && began.elapsed() < LONGEST_GRANT {
                 let most = advice.piece.min(allowed).min(self.step);
                 let end = next(*at, most, granularity, self.range.end);
-                let (own, part) = (Arc::clone(device), *at..end);
                 let before = throttle.discards().bytes;
-                throttle
-                    .call(listener, move || linux::block::discard(&own, &part))?
-                    .map_err(ReclaimError::io("discard a part of", self.device.path()))?;
+                self.call(device, *at..end, throttle, listener)?;
                 let bytes = end - *at;
                 let mut swallowed = 0;
                 if let Some(late) = &mut late {
                     let own = Arc::clone(device);
-                    throttle
-                        .call(listener, move || own.sync_all())?
-                        .map_err(ReclaimError::io("flush", self.device.path()))?;
+                    throttle.flush(listener, move || own.sync_all())?;
                     late.wait(throttle, bytes, before, listener)?;
-                    // Of what was a hole before, none comes.
+                    // The file system below may send none, or not for all.
                     swallowed = bytes.saturating_sub(throttle.discards().bytes - before);
                 }
                 throttle.freed(bytes, swallowed);
@@ -268,6 +276,53 @@ impl Discarding {
             }
         }
         Ok(())
+    }
+
+    /// Discards a part in one call.
+    fn call(
+        &self,
+        device: &Arc<File>,
+        part: Range<u64>,
+        throttle: &mut Throttle,
+        listener: &mut Listener<'_>,
+    ) -> Result<()> {
+        let own = Arc::clone(device);
+        throttle
+            .call(listener, move || linux::block::discard(&own, &part))?
+            .map_err(ReclaimError::io("discard a part of", self.device.path()))
+    }
+}
+
+/// The holes of the file that a loop device is made of.
+struct Holes {
+    file: File,
+    /// Where the device begins in it, in bytes.
+    offset: u64,
+}
+
+impl Holes {
+    /// `None` for a device that isn't such a one, or whose file can't be opened.
+    fn of(found: &Description) -> Option<Holes> {
+        let top = found.devices.iter().find(|device| device.level == 0)?;
+        if !is_over_file(top) {
+            return None;
+        }
+        let path = linux::loop_device::backing_file(&Path::new("/dev").join(&top.name))?;
+        let sys = SysRoot::host();
+        let offset = sys.attribute(&top.name, "loop/offset")?.parse().ok()?;
+        let file = File::open(path).ok()?;
+        Some(Holes { file, offset })
+    }
+
+    /// The length of the hole at a byte of the device; 0 where data lie.
+    fn bytes(&self, at: u64) -> u64 {
+        let begin = self.offset + at;
+        match rustix::fs::seek(&self.file, SeekFrom::Data(begin)) {
+            Ok(data) => data - begin,
+            // None lie behind.
+            Err(Errno::NXIO) => u64::MAX,
+            Err(_) => 0,
+        }
     }
 }
 

@@ -134,12 +134,20 @@ impl Throttle {
     /// Commits the journal by an own file: earlier changes go along, and no data of a file that
     /// is about to be freed are written.
     pub(crate) fn commit(&mut self, anchor: &Arc<File>, listener: &mut Listener<'_>) -> Result<()> {
-        self.commits.made += 1;
         let anchor = Arc::clone(anchor);
-        let job = move || {
+        self.flush(listener, move || {
             touch(&anchor)?;
             anchor.sync_all()
-        };
+        })
+    }
+
+    /// Has an own flush done, which counts as none of others'.
+    pub(crate) fn flush(
+        &mut self,
+        listener: &mut Listener<'_>,
+        job: impl FnOnce() -> io::Result<()> + Send + 'static,
+    ) -> Result<()> {
+        self.commits.made += 1;
         self.call(listener, job)?
             .map_err(|source| self.failed("commit the file system of", source))
     }

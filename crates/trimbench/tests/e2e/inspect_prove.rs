@@ -1,6 +1,6 @@
 //! `trimbench inspect --prove`: on drives that act on TRIM, ignore it, or do too much.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rustix::process::Signal;
@@ -20,6 +20,28 @@ fn proven(lab: &OwnLab, place: &Path) -> Value {
         .args(["inspect", "--json", "-", "--prove"])
         .arg(place);
     conforms(&run(lab.in_here(command)).succeeds().stdout)
+}
+
+/// A drive of this size with ext4 that discards: its name, mount and device.
+fn ideal(size: &str) -> (OwnLab, String, PathBuf, PathBuf) {
+    let lab = OwnLab::new();
+    let name = lab.dir().file_name().unwrap().to_str().unwrap().to_owned();
+    let mount = lab.mount();
+    let at = mount.to_str().unwrap();
+    let options = [
+        "--profile",
+        "ideal",
+        "--size",
+        size,
+        "--fs",
+        "ext4",
+        "--mount",
+        at,
+        "-o",
+        "discard",
+    ];
+    let device = lab.up(&name, &options);
+    (lab, name, mount, device)
 }
 
 /// A drive with a file system and a fault: the result, and the findings.
@@ -113,14 +135,7 @@ fn counters_that_are_off_are_no_proof() {
         return;
     }
     let _turn = beside();
-    let lab = OwnLab::new();
-    let name = lab.dir().file_name().unwrap().to_str().unwrap().to_owned();
-    let mount = lab.mount();
-    let at = mount.to_str().unwrap();
-    let options = [
-        "--size", "3G", "--fs", "ext4", "--mount", at, "-o", "discard",
-    ];
-    let device = lab.up(&name, &[&["--profile", "ideal"], &options[..]].concat());
+    let (lab, name, mount, device) = ideal("3G");
     let queue = Path::new("/sys/block").join(device.file_name().unwrap());
     std::fs::write(queue.join("queue/iostats"), "0").unwrap();
     // Its blocks tell all the same.
@@ -139,14 +154,7 @@ fn a_file_system_in_a_file_proves_nothing_of_the_drive() {
         return;
     }
     let _turn = beside();
-    let lab = OwnLab::new();
-    let name = lab.dir().file_name().unwrap().to_str().unwrap().to_owned();
-    let mount = lab.mount();
-    let at = mount.to_str().unwrap();
-    let options = [
-        "--size", "4G", "--fs", "ext4", "--mount", at, "-o", "discard",
-    ];
-    lab.up(&name, &[&["--profile", "ideal"], &options[..]].concat());
+    let (lab, name, mount, _) = ideal("4G");
     lab.lab(&["fault", &name, "discard", "nothing"]).succeeds();
     let image = mount.join("image");
     std::fs::File::create(&image)

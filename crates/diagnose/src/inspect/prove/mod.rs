@@ -154,15 +154,7 @@ pub fn prove(
     tick("writing the probe");
     let probe = Probe::write(&home, fastrand::u64(..))?;
     check(stop)?;
-    let mut place = place(path, &mount, &found);
-    if let Some(layer) = stack.layers.iter().find(|layer| layer.answers_itself()) {
-        place.device = Err(format!(
-            "{} ({}) answers for what was discarded itself, whatever the drive below does; prove it in a \
-             directory right on the drive",
-            layer.name,
-            layer.kind.words()
-        ));
-    }
+    let place = place(path, &mount, &found, &stack);
     let before = readable(&probe, &place);
     let counters = Counters::open(&sys, &stack, &found);
     let started = Instant::now();
@@ -243,15 +235,22 @@ struct Place {
     address: Box<dyn Fn(u64) -> Option<u64>>,
 }
 
-fn place(path: &Path, mount: &Mount, found: &Description) -> Place {
+fn place(path: &Path, mount: &Mount, found: &Description, stack: &Stack) -> Place {
     let tops: Vec<&str> = found
         .devices
         .iter()
         .filter(|device| device.level == 0)
         .map(|device| device.name.as_str())
         .collect();
-    let device = match tops[..] {
-        [one] => Ok(Path::new("/dev").join(one)),
+    let itself = stack.layers.iter().find(|layer| layer.answers_itself());
+    let device = match (&tops[..], itself) {
+        (_, Some(layer)) => Err(format!(
+            "{} ({}) answers for what was discarded itself, whatever the drive below does; prove it in a \
+             directory right on the drive",
+            layer.name,
+            layer.kind.words()
+        )),
+        ([one], None) => Ok(Path::new("/dev").join(one)),
         _ => Err("the file system is on several devices".to_owned()),
     };
     if !FileSystem::mounted(mount).maps_addresses() {
