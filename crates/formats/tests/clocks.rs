@@ -5,7 +5,7 @@
 use std::fmt::Write;
 
 use formats::fio::{Input, series};
-use formats::iostat::{Log, Options};
+use formats::iostat::{self, Log, Moment, Options};
 use judge::{JudgeOptions, Verdict, judge};
 
 /// Reads of fio in a second of its run.
@@ -77,4 +77,73 @@ fn fios_clock_shows_the_zone_of_iostats_times() {
     let record = formats::together(&log, None, &options, all).unwrap();
     let verdict = judge(&record, &JudgeOptions::default());
     assert!(warned(&verdict, "S_TIME_FORMAT=ISO"));
+}
+
+/// A log of 40 s in which a deletion is discarded in three reports; `before` were another program's.
+fn deleted(before: std::ops::Range<u32>) -> String {
+    let mut text = "Linux 6.5.0 (dbhost) \t06/19/2024 \t_x86_64_\t(16 CPU)\n\n".to_owned();
+    for at in 0..40 {
+        let discards = match at {
+            20 => 4,
+            21 => 30,
+            22 => 9,
+            _ if before.contains(&at) => 5,
+            _ => 0,
+        };
+        let reads = if discards > 5 { 90 } else { reads(at) };
+        writeln!(
+            text,
+            "2024-06-19T05:00:{:02}Z\nDevice r/s rkB/s r_await w/s wkB/s w_await d/s dkB/s d_await\n\
+             sdb {reads}.00 {}.00 0.40 0.00 0.00 0.00 {discards}.00 {}.00 30.00\n",
+            at + 1,
+            reads * 4,
+            discards * 131_072
+        )
+        .unwrap();
+    }
+    text
+}
+
+/// An exact moment of a deletion lies within the report that its first discards are in, and the
+/// report's stamp is its end, without the part of a second.
+#[test]
+fn the_moment_of_a_deletion_may_be_a_second_late() {
+    let discarded = |text: &str, at_s: f64| {
+        let log = Log::read(text.as_bytes()).unwrap();
+        let options = Options {
+            deletion: Some(Moment::After(at_s)),
+            ..Options::default()
+        };
+        let record = iostat::record(&log, None, &options).unwrap();
+        let verdict = judge(&record, &JudgeOptions::default());
+        let others = verdict.others.map_or(0, |others| others.bytes);
+        (verdict.discard.bytes.unwrap() >> 27, others >> 27)
+    };
+    let text = deleted(0..0);
+    for at_s in [17.5, 19.9, 20.0, 20.4, 21.2, 21.9] {
+        assert_eq!(discarded(&text, at_s), (43, 0), "{at_s}");
+    }
+    // As without it, there is a time after the discards.
+    let log = Log::read(text.as_bytes()).unwrap();
+    let options = Options {
+        deletion: Some(Moment::After(20.0)),
+        ..Options::default()
+    };
+    let record = iostat::record(&log, None, &options).unwrap();
+    let verdict = judge(&record, &JudgeOptions::default());
+    let after = verdict.foreground[0].recovery.ops_per_s.unwrap();
+    assert!((3000.0..4000.0).contains(&after), "{after}");
+    // Later ones are told that it is over.
+    let log = Log::read(text.as_bytes()).unwrap();
+    let options = Options {
+        deletion: Some(Moment::After(30.0)),
+        ..Options::default()
+    };
+    let record = iostat::record(&log, None, &options).unwrap();
+    let verdict = judge(&record, &JudgeOptions::default());
+    let told = "came before the moment given with --at, the last 7.0 s before it";
+    assert!(warned(&verdict, told), "{:#?}", verdict.warnings);
+    // What began longer before isn't taken for its own.
+    let text = deleted(12..20);
+    assert_eq!(discarded(&text, 21.0), (39, 44));
 }

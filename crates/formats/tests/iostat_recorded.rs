@@ -7,7 +7,7 @@ use formats::iostat::{First, Log, Moment, Notes, Options, record};
 use judge::verdict::{Finding, Foreground, Verdict};
 use judge::{JudgeOptions, judge};
 use record::units::GIB;
-use record::{EventKind, RunRecord};
+use record::{EventKind, PhaseName, RunRecord};
 use testkit::recorded::{CONTROL, EVO, PRO, RAID, RUNS, Recorded, Sysstat, T500};
 
 fn import(text: &str, notes: Option<&Notes>, options: &Options) -> RunRecord {
@@ -451,9 +451,11 @@ fn a_moment_within_the_error_of_the_stamps_is_that_of_the_discards() {
             let detail = event.detail.as_deref().unwrap_or_default();
             detail.starts_with("Discards began")
         });
+        let mut phases = record.phases.iter();
+        let delete = phases.find(|phase| phase.name == PhaseName::Delete);
         (
             all.at_s[first.unwrap()],
-            record.phases.last().map(|phase| phase.at_s),
+            delete.map(|phase| phase.at_s),
             warned,
         )
     };

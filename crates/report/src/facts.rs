@@ -147,7 +147,7 @@ fn foreground(facts: &mut Vec<Fact>, seen: &Foreground, verdict: &Verdict) {
         let mut text =
             format!("{whose}{left} of the baseline's rate in the median interval with discards");
         if let Some(lost) = seen.lost_s.filter(|&lost| lost > 0.0) {
-            text += &format!("; {} of work lost", seconds(lost));
+            text += &format!("; {} of work lost beside discards", seconds(lost));
         }
         facts.push(fact("rate kept", tone, text));
     }
@@ -194,8 +194,11 @@ fn stalled(seen: &Foreground, stall: &Stall) -> String {
         // An open loop's rate is given; its waits tell.
         Some(limit) if seen.loop_kind.is_open() => format!("waits above {}", latency_us(limit)),
         _ => {
-            let (depth, lost) = (percent(stall.depth), seconds(stall.lost_s));
-            format!("{depth} of the rate was left; {lost} of work lost")
+            let (depth, lost) = (
+                percent(stall.depth),
+                seconds(seen.lost_s.unwrap_or(stall.lost_s)),
+            );
+            format!("{depth} of the rate was left; {lost} of work lost beside discards")
         }
     };
     let worst = stall.worst_latency_us.map(latency_us);
@@ -303,12 +306,15 @@ fn trim(discard: &Discard) -> Option<Fact> {
     joined("TRIM", parts)
 }
 
+/// The kernel counts whole milliseconds of waits, and leaves out the rest.
+const WHOLE_S: f64 = 1e-3;
+
 /// Returns the longest time for which the devices can have been busy with discards, in seconds. It
 /// is the time of the intervals with discards in service, or the sum of their waits if that is
 /// less.
 fn busy(discard: &Discard) -> Option<f64> {
     let waits_s = discard.await_us.zip(discard.commands);
-    let waits_s = waits_s.map_or(f64::INFINITY, |(us, n)| us * n as f64 / 1e6);
+    let waits_s = waits_s.map_or(f64::INFINITY, |(us, n)| us * n as f64 / 1e6 + WHOLE_S);
     discard.active_s.map(|active_s| active_s.min(waits_s))
 }
 
@@ -378,7 +384,11 @@ fn why_unclear(fit: &Fit) -> String {
                  queue depth ({depth}) through"
             )
         }
-        _ => "how many operations complete between two discards is unknown".to_owned(),
+        _ => {
+            "the stall was too short, or had too many pauses, to count the operations between two \
+              discards"
+                .to_owned()
+        }
     }
 }
 

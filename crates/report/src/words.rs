@@ -48,19 +48,6 @@ pub(crate) fn event(kind: EventKind) -> Option<&'static str> {
     }
 }
 
-/// Whether a word is a unit that figures are shown with; no line ends before it.
-pub(crate) fn is_unit(word: &str) -> bool {
-    const UNITS: [&str; 18] = [
-        "ns", "µs", "us", "ms", "s", "min", "h", "%", "B", "KiB", "MiB", "GiB", "TiB", "kB", "MB",
-        "GB", "TB", "points",
-    ];
-    let word = word
-        .split(|c| ",;:.()".contains(c))
-        .next()
-        .unwrap_or_default();
-    UNITS.contains(&word.strip_suffix("/s").unwrap_or(word))
-}
-
 /// A part's name.
 pub(crate) fn part(part: Part) -> &'static str {
     match part {

@@ -42,7 +42,7 @@ STALL  Deleting 1.0 TiB stalled reads for 16.9 s (to 4.3 % of 92,100/s).
 
   deletion   1.0 TiB in 1 file; the calls took 0.21 s
   stall      16.9 s in one piece; 4.3 % of the rate was left; 16.2 s of work
-             lost; longest wait 2.7 ms
+             lost beside discards; longest wait 2.7 ms
   TRIM       65.1 GB/s (60.6 GiB/s); 8,205 discards of 128 MiB, 1.0 TiB in all;
              busy with them for at most 16.9 s; mean wait 2.1 ms
   debt       up to 1.0 TiB freed and not yet discarded; the first discard came
@@ -135,7 +135,7 @@ SLOWDOWN  Deleting 512 GiB slowed reads to 88 % of 102,000/s for 1.4 s.
 
   deletion   1.0 TiB in 1 file; the calls took 0.21 s
   rate kept  88 % of the baseline's rate in the median interval with discards;
-             86.0 ms of work lost
+             86.0 ms of work lost beside discards
   TRIM       at least 65.1 GB/s (60.6 GiB/s); 8,205 discards of 128 MiB, 1.0 TiB
              in all; busy with them for at most 16.9 s; mean wait 2.1 ms
   debt       up to 1.0 TiB freed and not yet discarded; the first discard came
@@ -181,7 +181,7 @@ STALL  Deleting 75.0 GiB stalled reads for 12.0 s (to 2.0 % of 36,000/s in its
 
   deletion   1.0 TiB in 1 file; the calls took 0.21 s
   stall      16.9 s in one piece; 4.3 % of the rate was left; 16.2 s of work
-             lost; longest wait 2.7 ms
+             lost beside discards; longest wait 2.7 ms
   TRIM       65.1 GB/s (60.6 GiB/s); 8,205 discards of 128 MiB, 1.0 TiB in all;
              busy with them for at most 16.9 s; mean wait 2.1 ms
   debt       up to 1.0 TiB freed and not yet discarded; the first discard came
@@ -314,7 +314,7 @@ INCONCLUSIVE  Reads dipped for 16.9 s, but as much in the control run.
 
   deletion   1.0 TiB in 1 file; the calls took 0.21 s
   stall      16.9 s in one piece; 4.3 % of the rate was left; 16.2 s of work
-             lost; longest wait 2.7 ms
+             lost beside discards; longest wait 2.7 ms
   dips       0.30 s at 62.5 s (to 25 %), 0.30 s at 63.5 s (to 25 %), 0.30 s at
              64.5 s (to 25 %), 2 more; without discards, so not TRIM's doing
   TRIM       65.1 GB/s (60.6 GiB/s); 8,205 discards of 128 MiB, 1.0 TiB in all;

@@ -156,7 +156,7 @@ impl Seen {
         let last = laid
             .as_ref()
             .and_then(|laid| Some(laid.grid.cell(laid.cells.clone().last()?)));
-        if let Some(last) = last.filter(|_| !window.has_phases) {
+        if let Some(last) = last.filter(|_| outlives_the_load(record, window)) {
             stretches.end_with_the_load(last.end);
         }
         Seen {
@@ -165,6 +165,11 @@ impl Seen {
             laid,
         }
     }
+}
+
+/// Whether the record may go on after the load has ended: a run of trimbench's ends with its load.
+fn outlives_the_load(record: &RunRecord, window: &Window) -> bool {
+    !window.has_phases || record.head.scenario.get("imported_from").is_some()
 }
 
 fn lay(
@@ -200,8 +205,7 @@ fn lay(
     } else {
         low::by_rate(&grid, baseline, options.low)
     };
-    // A record without phases may have gone on after the load had ended.
-    let end = if window.has_phases || by_age {
+    let end = if !outlives_the_load(record, window) || by_age {
         window.all.end
     } else {
         window
@@ -221,7 +225,7 @@ fn lay(
     let mut cells = cells;
     // A fall that nothing follows, and no discards explain, is the end of the load.
     let last = (pieces.last()).filter(|piece| !piece.stall && piece.cells.end == cells.end);
-    if let Some(fall) = last.filter(|_| !window.has_phases && !by_age) {
+    if let Some(fall) = last.filter(|_| outlives_the_load(record, window) && !by_age) {
         cells.end = fall.cells.start;
         pieces.pop();
     }

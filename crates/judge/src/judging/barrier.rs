@@ -4,6 +4,8 @@
 //! The word follows from two figures with their intervals: the operations completed per
 //! discard, against the depth; and the share of the time that discards took from others.
 
+use std::ops::Range;
+
 use super::actor::Judged;
 use super::discards::Discards;
 use super::stats::mean;
@@ -11,6 +13,8 @@ use crate::compare::student_95;
 use crate::verdict::{Between, Fit};
 use record::RunRecord;
 
+/// Discards that wait one by one for this share of a stall are in service all the time.
+const ALL_THE_TIME: f64 = 0.9;
 /// Fewer discards than this tell nothing.
 const LEAST_DISCARDS: u64 = 20;
 /// A drive that wrote in this share of the stalled intervals may have been flushed as often. Then
@@ -64,16 +68,19 @@ struct Row {
 }
 
 /// The full intervals of the stalls: those between the first and the last of each, so that
-/// what ran before doesn't count.
+/// what ran before doesn't count. A stall with pauses between its discards tells nothing.
 fn rows(record: &RunRecord, discards: &Discards, actor: &Judged) -> Vec<Row> {
     let columns = &record.intervals.actors[actor.index];
-    let full = actor.stalled.iter().flat_map(|range| {
-        if range.len() > 2 {
-            range.start + 1..range.end - 1
-        } else {
-            range.clone()
-        }
-    });
+    let long = actor.stalled.iter().filter(|range| range.len() > 2);
+    let full = long.map(|range| range.start + 1..range.end - 1);
+    let waits_known = discards.waits_s() > 0.0;
+    let in_service = |full: &Range<usize>| {
+        let wait_ms: u64 = discards.wait_ms[full.clone()].iter().sum();
+        let seconds = record.intervals.seconds[full.clone()].iter();
+        let length_s: f64 = seconds.copied().map(f64::from).sum();
+        !waits_known || wait_ms as f64 / 1e3 >= ALL_THE_TIME * length_s
+    };
+    let full = full.filter(in_service).flatten();
     full.map(|i| Row {
         ops: f64::from(columns.ops[i]),
         commands: f64::from(discards.commands[i]),

@@ -32,6 +32,9 @@ const STALL_S: f64 = 0.2;
 const EDGES: (f64, f64) = (3.0, 0.5);
 /// The least operations expected while discarding, from which there is a finding.
 const EXPECTED_OPS: f64 = 20.0;
+/// A stall that leaves less than this share of what the worst stretch without discards leaves isn't
+/// noise, however much that scatters.
+const FAR_DEEPER: f64 = 0.25;
 /// Most dips that are listed.
 const MAX_DIPS: usize = 1000;
 
@@ -45,7 +48,9 @@ pub(super) struct View<'a> {
     pub(super) laid: &'a Laid,
     /// The cells with discards in service that may be compared, but for those of dips.
     explained: Vec<bool>,
-    /// `None` where too little is undisturbed.
+    /// The cells that show what happens without discards.
+    undisturbed: Vec<usize>,
+    /// `None` where they are too few.
     yardstick: Option<Yardstick>,
 }
 
@@ -59,13 +64,14 @@ impl<'a> View<'a> {
             discards: setting.discards,
             laid,
             explained: Vec::new(),
+            undisturbed: Vec::new(),
             yardstick: None,
         };
         view.explained = view.outside_dips();
         let size = (cells_of(&view.explained).count(), view.bursts());
-        let undisturbed = view.undisturbed();
+        view.undisturbed = view.undisturbed();
         let usual = view.usual();
-        view.yardstick = Yardstick::of(&laid.grid, &laid.lows, &undisturbed, size, usual);
+        view.yardstick = Yardstick::of(&laid.grid, &laid.lows, &view.undisturbed, size, usual);
         view
     }
 
@@ -106,7 +112,7 @@ impl<'a> View<'a> {
             let intervals = grid.cell(i);
             let discards = others.covered[intervals.clone()].contains(&true)
                 || others.unsure[intervals].contains(&true);
-            !near[i] && !discards
+            !near[i] && !discards && self.laid.cells.contains(&i)
         });
         cells.sort_unstable();
         cells.dedup();
@@ -235,7 +241,17 @@ impl<'a> View<'a> {
     fn beyond_noise(&self, cost: &Cost) -> bool {
         let active_s = self.seconds(cells_of(&self.laid.grid.covered));
         let exceeds = |y: Yardstick| y.is_exceeded(cost.lost_s, active_s);
-        self.yardstick.is_none_or(exceeds)
+        self.yardstick.is_none_or(exceeds) || self.far_deeper(cost)
+    }
+
+    /// Returns whether a stall left far less than any stretch without discards that is as long.
+    fn far_deeper(&self, cost: &Cost) -> bool {
+        let Laid { grid, lows, .. } = self.laid;
+        let width = ((cost.longest_s / grid.cell_s).round() as usize).max(1);
+        let stretches = self.undisturbed.windows(width);
+        let left = stretches.map(|all| all.iter().map(|&i| lows.share(i)).sum::<f64>());
+        let least = left.min_by(f64::total_cmp);
+        least.is_some_and(|least| cost.depth < FAR_DEEPER * least / width as f64)
     }
 
     fn worst_latency(&self, judged: &Judged, stalls: &[&Piece]) -> Option<f64> {
@@ -264,13 +280,9 @@ impl<'a> View<'a> {
         let ratio = |rate| rate / self.baseline.rate;
         let compared = covered().filter(|&i| self.comparable(i));
         judged.foreground.ops_ratio = median(compared.map(|i| grid.rate(i))).map(ratio);
-        judged.foreground.lost_s = match judged.foreground.stall {
-            Some(stall) => Some(stall.lost_s),
-            None => covered().fold(None, |sum, i| {
-                let lost = (1.0 - lows.share(i)).max(0.0) * grid.seconds(i);
-                Some(sum.unwrap_or(0.0) + lost)
-            }),
-        };
+        judged.foreground.lost_s = covered()
+            .next()
+            .map(|_| self.lost_s(judged.foreground.stall));
         let with: Vec<f64> = cells_of(&self.explained).map(|i| grid.rate(i)).collect();
         judged.loss = mean(&with).map(|rate| 1.0 - rate / self.usual());
         judged.foreground.detectable = self.yardstick.map(|y| y.loss.clamp(SLOWDOWN, 1.0));
@@ -285,6 +297,25 @@ impl<'a> View<'a> {
                 .filter_map(|p| runs::cost(grid, lows, &[p]));
             judged.low_lost_s = lost.map(|cost| cost.lost_s).fold(0.0, |sum, s| sum + s);
         }
+    }
+
+    /// Returns the time that was lost to discards: in the stalls, and beside all others. A discard may
+    /// have begun in the cell before the one that it completes in, and what waited completes in the
+    /// next.
+    fn lost_s(&self, stall: Option<Stall>) -> f64 {
+        let Laid { grid, lows, .. } = self.laid;
+        let mut beside = grid.near_discards();
+        for piece in &self.laid.pieces {
+            match piece.stall && stall.is_some() {
+                true => beside[runs::with_edges(grid, lows, &piece.cells)].fill(false),
+                // Something else made a dip low.
+                false => (piece.cells.clone().filter(|&i| !grid.covered[i]))
+                    .for_each(|i| beside[i] = false),
+            }
+        }
+        let rest = self.laid.cells.clone().filter(|&i| beside[i]);
+        let rest_s = rest.fold(0.0, |sum, i| sum + (1.0 - lows.share(i)) * grid.seconds(i));
+        stall.map_or(0.0, |stall| stall.lost_s) + rest_s.max(0.0)
     }
 
     /// Whether a cell may be set against the baseline's mean: not if a continuous
@@ -365,6 +396,7 @@ impl<'a> View<'a> {
             // Its rate is set from outside; had it been held up, its operations would be old. With a
             // backlog they always are.
             return match judged.saturated {
+                None if active_s < self.least_s() - 1e-3 => Err(Reason::TooLittleDeleted),
                 None => Ok(Finding::None),
                 Some(_) => Err(Reason::NoSteadyBaseline),
             };

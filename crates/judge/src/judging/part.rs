@@ -132,10 +132,13 @@ pub(super) fn judge(
         true => u64::MAX, // Its volume is a setting.
         false => room(&record.head.target),
     };
+    // Half as much lasts for a second at least, and shows most stalls.
+    let more = |&bytes: &u64| bytes > discards.total_bytes && bytes <= room;
+    let fitting = try_bytes.and_then(|bytes| [bytes, bytes / 2].into_iter().find(more));
     let drain_limit_s = record.head.scenario.pointer("/timing/drain_limit_s");
     PartJudged {
-        try_bytes: try_bytes.filter(|&bytes| bytes <= room),
-        is_full: try_bytes.is_some_and(|bytes| bytes > room),
+        try_bytes: fitting,
+        is_full: try_bytes.is_some() && fitting.is_none(),
         finding,
         reasons,
         discard: case.discard(),
@@ -210,7 +213,9 @@ impl Case<'_> {
             }
         }
         let mut dips = self.actors.iter().flat_map(|a| &a.foreground.dips);
-        if dips.any(|dip| matches!(dip.discards, None | Some(DipDiscards::Partly))) {
+        // A stall that is found needs no other cause.
+        let apart = dips.any(|dip| matches!(dip.discards, None | Some(DipDiscards::Partly)));
+        if apart && finding != Finding::Stall {
             reasons.push(Reason::DipsWithoutDiscards);
         }
         if self.disturbed_by_others(finding) {

@@ -178,7 +178,8 @@ impl Condition {
     pub fn check(&self, verdict: &Verdict) -> Checked {
         let named = |f: &&Foreground| self.actor.as_ref().is_none_or(|actor| f.actor == *actor);
         let all = verdict.foreground.iter().filter(named);
-        let figures = all.filter_map(|f| Some((f, self.figure.of(f)?)));
+        let known = is_known(verdict);
+        let figures = all.filter_map(|f| Some((f, self.figure.of(f, known)?)));
         let worst = figures.reduce(|worst, next| {
             let is_worse = self.comparison.is_worse(next.1, worst.1);
             if is_worse { next } else { worst }
@@ -195,7 +196,7 @@ impl Condition {
             result: match holds {
                 _ if worst.is_none() || unproven => CheckResult::Unknown,
                 true => CheckResult::Held,
-                false if is_known(verdict) => CheckResult::Passed,
+                false if known => CheckResult::Passed,
                 false => CheckResult::Unknown,
             },
         }
@@ -215,13 +216,14 @@ const UNPROVEN: [Reason; 5] = [
 ];
 
 impl Figure {
-    /// The figure of one actor; `None` if the record does not tell.
-    fn of(self, foreground: &Foreground) -> Option<f64> {
+    /// The figure of one actor; `None` if the record does not tell. `known`: whether the verdict
+    /// tells what discards do.
+    fn of(self, foreground: &Foreground, known: bool) -> Option<f64> {
         let stall = foreground.stall;
         // Without a baseline nobody knows whether the actor stalled, nor where hardly anything
         // went on although no stall was found.
         let went_on = foreground.ops_ratio.is_none_or(|ratio| ratio >= STALLED);
-        let known = foreground.baseline.ops_per_s.is_some() && went_on;
+        let known = known && foreground.baseline.ops_per_s.is_some() && went_on;
         let unharmed = |value| known.then_some(value);
         let seconds = |us: Option<f64>| us.map(|us| us / 1e6);
         match self {
@@ -487,6 +489,19 @@ mod tests {
                 assert_eq!(result(text, &verdict), CheckResult::Unknown, "{text}");
             }
             assert_eq!(result("p99>4ms", &verdict), CheckResult::Held);
+        }
+    }
+
+    /// Without a finding, no stall was found: that isn't one of 0 s.
+    #[test]
+    fn a_stall_that_was_not_found_is_unknown_rather_than_none() {
+        let mut verdict = verdict();
+        verdict.verdict = Finding::Inconclusive;
+        verdict.foreground.remove(0);
+        for text in ["stall>1s", "longest>1s", "depth<10%", "lost>1s"] {
+            let checked = condition(text).unwrap().check(&verdict);
+            assert_eq!(checked.result, CheckResult::Unknown, "{text}");
+            assert_eq!(checked.value, None, "{text}");
         }
     }
 

@@ -18,8 +18,8 @@ pub mod values;
 use std::time::Duration;
 
 pub use show::{
-    byte_rate, bytes, bytes_decimal, bytes_exact, count, counted, duration_exact, latency_us,
-    mean_ms, minutes, percent, percent_exact, rate, seconds, utc,
+    byte_rate, bytes, bytes_decimal, bytes_exact, count, counted, duration_exact, is_unit,
+    latency_us, mean_ms, minutes, percent, percent_exact, rate, seconds, utc,
 };
 pub use statistics::median;
 

@@ -224,6 +224,19 @@ pub fn utc(unix_s: f64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
+/// Returns whether a word is a unit that figures are shown with; no line ends before it.
+pub fn is_unit(word: &str) -> bool {
+    const UNITS: [&str; 18] = [
+        "ns", "µs", "us", "ms", "s", "min", "h", "%", "B", "KiB", "MiB", "GiB", "TiB", "kB", "MB",
+        "GB", "TB", "points",
+    ];
+    let word = word
+        .split(|c| ",;:.()".contains(c))
+        .next()
+        .unwrap_or_default();
+    UNITS.contains(&word.strip_suffix("/s").unwrap_or(word))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,6 +1,6 @@
 //! Escapes the text of a record. Names of files, drives and actors can be hostile.
 
-use crate::words::is_unit;
+use record::units::is_unit;
 
 /// Text that is text wherever it stands in a page or an SVG, also in a quoted attribute, and has no
 /// character that XML 1.0 forbids.

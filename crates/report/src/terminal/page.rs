@@ -3,7 +3,8 @@
 //! drives can hold some). Where Unicode isn't shown, all is ASCII.
 
 use super::Style;
-use crate::words::{Tone, is_unit};
+use crate::words::Tone;
+use record::units::is_unit;
 
 use super::glyphs::{ascii, columns, cut, is_harmless, left, split_at_columns, wide};
 

@@ -29,7 +29,7 @@ pub(super) fn run(interval_s: f64, discards: Range<f64>, reads: Vec<Level>) -> B
     it
 }
 
-fn not_a_stall(verdict: &Verdict) {
+pub(super) fn not_a_stall(verdict: &Verdict) {
     assert!(
         !matches!(verdict.verdict, Finding::Stall | Finding::Slowdown),
         "{}\n{:?}",
@@ -217,7 +217,7 @@ fn records_with_next_to_nothing() {
     not_a_stall_without_actors(&none.verdict());
 }
 
-fn not_a_stall_without_actors(verdict: &Verdict) {
+pub(super) fn not_a_stall_without_actors(verdict: &Verdict) {
     assert_eq!(verdict.verdict, Finding::Inconclusive);
     assert!(verdict.foreground.is_empty());
 }

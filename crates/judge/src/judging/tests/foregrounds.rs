@@ -373,7 +373,10 @@ fn a_reader_that_was_slow_for_another_reason_is_not_cleared_by_a_canary() {
         "{}",
         verdict.summary
     );
-    assert_eq!(verdict.reasons, [Reason::DipsWithoutDiscards]);
+    assert!(
+        verdict.reasons.contains(&Reason::DipsWithoutDiscards),
+        "{verdict:?}"
+    );
 }
 
 /// btrfs discards the emptied blocks of its trees, 16 KiB each, before the file's space. Where a

@@ -5,6 +5,7 @@ mod build;
 mod claims;
 mod continuous;
 mod control;
+mod edges;
 mod event;
 mod faults;
 mod figures;

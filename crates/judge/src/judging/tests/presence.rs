@@ -76,7 +76,7 @@ fn deleted(stalls: bool) -> RunRecord {
 fn a_stop_is_no_dip() {
     let whole = judged(&deleted(true));
     let blamed = judged(&stopped(&deleted(true), 11.0..14.0, false));
-    assert!(blamed.reasons.contains(&Reason::DipsWithoutDiscards));
+    assert_eq!(blamed.foreground[0].dips.len(), 1);
     let verdict = judged(&stopped(&deleted(true), 11.0..14.0, true));
     assert_eq!(verdict.verdict, Finding::Stall);
     assert_eq!(verdict.foreground[0].dips, []);

@@ -1,0 +1,98 @@
+//! Discards across the ends of intervals, noise far from them, and a log that outlives its load.
+
+use std::ops::Range;
+
+use super::build::level;
+use super::faults::{BASE, not_a_stall, run};
+use crate::verdict::{Finding, Reason};
+use crate::{JudgeOptions, judge};
+use record::units::GIB;
+use record::*;
+
+/// Discards of 50 ms each, which begin in one interval and complete in the next. Their
+/// cost doesn't depend on how the time is cut.
+#[test]
+fn discards_across_the_ends_of_intervals_cost_what_they_cost() {
+    let discards: Vec<Range<f64>> = (0..12)
+        .map(|i| 6.07 + 0.61 * f64::from(i))
+        .map(|at_s| at_s..at_s + 0.05)
+        .collect();
+    for interval_s in [0.1, 0.05, 0.01] {
+        let stopped = discards.iter().map(|at| level(at.clone(), 0.0)).collect();
+        let mut it = run(interval_s, 6.0..14.0, stopped);
+        it.devices[0].discards = discards
+            .iter()
+            .map(|at| level(at.end - 0.002..at.end, 500.0))
+            .collect();
+        it.devices[0].bytes_each = 8.0 / 12.0 * GIB as f64;
+        it.devices[0].wait_ms = 50.0;
+        let verdict = it.verdict();
+        let lost_s = verdict.foreground[0].lost_s.unwrap();
+        assert!((lost_s - 0.6).abs() < 0.01, "{interval_s}: {lost_s}");
+        // Pauses between them are no work done beside a discard.
+        let fit = verdict.fit.unwrap();
+        assert_eq!(fit.barrier, None, "{interval_s}: {fit:?}");
+        assert!(fit.blocked.is_none_or(|share| share > 0.9), "{fit:?}");
+    }
+}
+
+/// Seconds after a stall, something else slows reads by half. A stall that leaves next to nothing is
+/// one all the same; one that leaves as much as such noise isn't.
+#[test]
+fn noise_elsewhere_does_not_hide_a_stall_that_is_far_deeper() {
+    let with = |left: f64, noise: f64| {
+        let stalled = level(6.0..7.3, left * BASE);
+        let noisy = [
+            level(16.0..19.0, noise * BASE),
+            level(20.0..23.5, noise * BASE),
+        ];
+        run(0.1, 6.0..7.3, [vec![stalled], noisy.to_vec()].concat()).verdict()
+    };
+    let verdict = with(0.01, 0.4);
+    assert_eq!(verdict.verdict, Finding::Stall, "{}", verdict.summary);
+    not_a_stall(&with(0.3, 0.4));
+    not_a_stall(&with(0.01, 0.02));
+}
+
+/// Reads at a fixed rate wait for a single short discard, and catch up. It shows nothing of a longer
+/// deletion, however slow the drive.
+#[test]
+fn a_moment_of_discards_clears_no_drive_at_an_open_loop() {
+    for wait_ms in [9.0, 50.0] {
+        let mut it = run(0.1, 6.0..6.05, vec![]);
+        it.actors[0].loop_kind = LoopKind::Open {
+            rate_per_s: BASE,
+            poisson: false,
+            depth: 64,
+        };
+        it.devices[0].discards = vec![level(6.0..6.05, 20.0)];
+        it.devices[0].bytes_each = 8.0 * GIB as f64;
+        it.devices[0].wait_ms = wait_ms;
+        let verdict = it.verdict();
+        assert_eq!(verdict.verdict, Finding::Inconclusive, "{wait_ms}");
+        assert_eq!(verdict.reasons, [Reason::TooLittleDeleted], "{wait_ms}");
+    }
+}
+
+/// iostat went on after fio had ended: no dip, also where the user named the deletion's moment.
+#[test]
+fn the_end_of_an_imported_load_is_no_dip() {
+    for imported in [true, false] {
+        let mut it = run(
+            0.1,
+            6.0..7.4,
+            vec![level(6.0..7.4, 600.0), level(23.5..25.0, 0.0)],
+        );
+        it.actors[0].hangs.clear();
+        let mut record = it.record();
+        if imported {
+            record.head.scenario = serde_json::json!({"imported_from": "iostat and fio"});
+        }
+        let verdict = judge(&record, &JudgeOptions::default());
+        if imported {
+            assert_eq!(verdict.verdict, Finding::Stall, "{}", verdict.summary);
+        }
+        let dips = verdict.foreground[0].dips.len();
+        assert_eq!(dips, usize::from(!imported), "{verdict:?}");
+    }
+}
