@@ -238,3 +238,54 @@ fn a_deletion_that_is_over_within_a_row_has_its_own_discards() {
     assert_eq!(verdict.others, None, "{}", verdict.summary);
     assert_eq!(verdict.discard.bytes, Some(256 << 20), "{verdict:?}");
 }
+
+#[test]
+fn what_is_lost_does_not_depend_on_the_rows_of_the_record() {
+    for policy in [PolicyKind::Ext4Online, PolicyKind::Adaptive] {
+        let lost_s = |interval: &str| {
+            let card = ssd::profiles::by_name("ocz-vertex-2").unwrap().clone();
+            let mut setup = Setup::new(Drives::single(card), policy, WorkloadKind::DropFile);
+            setup.size = 1 << 30;
+            setup.set("interval", interval).unwrap();
+            let figures = sim::run(&setup).unwrap().figures;
+            // 50 ms for each, and the drive stops meanwhile.
+            let busy_s = 0.05 * figures.commands as f64;
+            (figures.lost_s.unwrap(), busy_s)
+        };
+        for interval in ["10ms", "70ms", "100ms", "250ms"] {
+            let (lost_s, busy_s) = lost_s(interval);
+            println!("{policy:?} {interval}: {lost_s:.3} s of {busy_s:.3} s");
+            assert!((lost_s / busy_s - 1.0).abs() < 0.06, "{interval}: {lost_s}");
+        }
+    }
+}
+
+#[test]
+fn a_drive_that_takes_no_discards_learns_nothing() {
+    let card = ssd::profiles::by_name("intel-x25-e").unwrap().clone();
+    let mut setup = Setup::new(
+        Drives::single(card),
+        PolicyKind::Ext4Online,
+        WorkloadKind::DropFile,
+    );
+    setup.size = 1 << 30;
+    let figures = sim::run(&setup).unwrap().figures;
+    assert_eq!((figures.commands, figures.discarded_bytes), (0, 0));
+    assert_eq!(figures.untold_bytes, figures.removed_bytes);
+    assert_eq!((figures.freed_bytes_per_s, figures.drained_s), (None, None));
+}
+
+#[test]
+fn what_stops_readers_and_what_does_not_differ_in_the_worst_second() {
+    let run = |policy| {
+        let card = ssd::profiles::by_name("crucial-t500-2tb").unwrap().clone();
+        let mut setup = Setup::new(Drives::single(card), policy, WorkloadKind::DropFile);
+        setup.size = 128 << 30;
+        sim::run(&setup).unwrap().figures
+    };
+    let all = [PolicyKind::Ext4Online, PolicyKind::Adaptive].map(run);
+    let worst = all.each_ref().map(|f| f.worst_second.unwrap());
+    assert!(worst[0] > 0.9 && worst[1] < 0.15, "{worst:?}");
+    // They lose as much in all, so one is quick and the other is kind.
+    assert_eq!(sim::pareto_front(&all), [true, true], "{all:?}");
+}

@@ -121,13 +121,19 @@ impl Run<'_> {
         let place = self.in_flight.iter().position(|(own, _)| *own == tag);
         let Some(place) = place else { return Ok(()) };
         let (_, ranges) = self.in_flight.swap_remove(place);
+        // A drive that takes none has learned nothing.
+        let is_told = self.limits.is_some();
         for range in &ranges {
             self.volume.release(range);
             self.held = self.held.saturating_sub(range.end - range.start);
-            self.flash.iter_mut().for_each(|flash| flash.trim(range));
-            self.tally.discarded_bytes += range.end - range.start;
+            if is_told {
+                self.flash.iter_mut().for_each(|flash| flash.trim(range));
+                self.tally.discarded_bytes += range.end - range.start;
+            }
         }
-        self.tally.last_discard = Some(at);
+        if is_told {
+            self.tally.last_discard = Some(at);
+        }
         if tag == OWN_TAG {
             return self.discard_next();
         }

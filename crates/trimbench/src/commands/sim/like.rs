@@ -134,7 +134,7 @@ fn reads(verdict: &Verdict) -> Option<(f64, u32)> {
 }
 
 /// The lengths of the deletion's extents: each interval's bytes in as many parts as it had discards.
-/// Discards that are far smaller than the usual are the file system's own, and those after as many
+/// Intervals over which one figure was spread count as one. Discards that are far smaller than the usual are the file system's own, and those after as many
 /// bytes as were deleted are others'.
 fn extents(record: &RunRecord, verdict: &Verdict) -> Vec<u64> {
     let within = fit::window(record);
@@ -144,8 +144,15 @@ fn extents(record: &RunRecord, verdict: &Verdict) -> Vec<u64> {
             of(&record.intervals.devices[device], i)
         })
     };
-    let counts = sums(|device, i| device.discards[i].into());
-    let bytes = sums(|device, i| device.discard_bytes[i]);
+    let spread = record.head.devices_spread_over();
+    let whole = |sums: Vec<u64>| -> Vec<u64> {
+        let first = (spread - within.start % spread) % spread;
+        let (begun, rest) = sums.split_at(first.min(sums.len()));
+        let chunks = std::iter::once(begun).chain(rest.chunks(spread));
+        chunks.map(|chunk| chunk.iter().sum()).collect()
+    };
+    let counts = whole(sums(|device, i| device.discards[i].into()));
+    let bytes = whole(sums(|device, i| device.discard_bytes[i]));
     let least = (bytes.iter().sum::<u64>() / 1000).max(1);
     // An event may discard more than it frees.
     let deleted = verdict.deletion.iter().filter(|d| d.event.is_none());
@@ -265,6 +272,18 @@ mod tests {
             assert_eq!(of(fs, discard), policy, "{fs}");
         }
         assert!(of_one_size(96 * MIB).contains("96.0 MiB"));
+    }
+
+    /// iostat's two seconds of 4 and 3 discards of 32 MiB, spread over halves of them.
+    #[test]
+    fn figures_that_were_spread_are_taken_together() {
+        let mut record = record(&[0, 0, 0, 0, 0, 0, 0, 0, 64, 64, 48, 48, 0, 0]);
+        record.head.spread_devices_over(2);
+        let device = &mut record.intervals.devices[0];
+        (device.discards[10], device.discards[11]) = (1, 2);
+        record.deletions.clear();
+        let verdict = crate::record_output::verdict(&record);
+        assert_eq!(extents(&record, &verdict), [32 * MIB; 7]);
     }
 
     #[test]

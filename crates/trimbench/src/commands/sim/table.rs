@@ -1,7 +1,7 @@
 //! The figures of runs, as tables.
 
 use ::sim::{Figures, Outcome, Setup};
-use record::units::{bytes, count, seconds};
+use record::units::{bytes, count, percent, seconds};
 
 fn time(value: Option<f64>) -> String {
     value.map_or("–".to_owned(), seconds)
@@ -40,18 +40,25 @@ pub(super) fn single(setup: &Setup, outcome: &Outcome) -> String {
         false => time(f.drained_s),
     };
     line("all discarded after", drained);
-    line("freed, MB/s", rate(f.freed_bytes_per_s));
-    line("foreground lost", time(f.lost_s));
     let latencies = [f.p99_ms, f.p999_ms, f.max_ms].map(ms).join(", ");
-    line("p99, p99.9, longest", latencies);
+    line("p99, p99.9, longest until then", latencies);
+    line("freed, MB/s", rate(f.freed_bytes_per_s));
+    let worst = f.worst_second.map(percent);
+    let worst = worst.map_or(String::new(), |share| {
+        format!(", in the worst second {share}")
+    });
+    line("foreground lost", time(f.lost_s) + &worst);
     let sent = [f.commands, f.ranges].map(count).join(", ");
     line("commands, ranges", sent);
     line("discarded", bytes(f.discarded_bytes));
     line("cancelled by reuse", bytes(f.cancelled_bytes));
     line("never discarded", bytes(f.untold_bytes));
-    let (debt, age) = (bytes(f.debt_mean_bytes), time(f.debt_age_s));
-    let name = "free and kept as data, on average";
-    line(name, format!("{debt}, for {age}"));
+    // What ends is followed by a time without any.
+    if setup.workload.is_continuous() {
+        let (debt, age) = (bytes(f.debt_mean_bytes), time(f.debt_age_s));
+        let name = "free and kept as data, on average";
+        line(name, format!("{debt}, for {age}"));
+    }
     let name = "free but held for discards, at most";
     line(name, bytes(f.held_max_bytes));
     if f.allocations_held > 0 {
@@ -94,7 +101,7 @@ fn trouble(f: &Figures) -> String {
 /// All policies beside each other.
 pub(super) fn all(setups: &[Setup], figures: &[Figures], front: &[bool]) -> String {
     let with_flash = figures.iter().any(|f| f.write_amplification.is_some());
-    let names = "|policy|rm|discarded|MB/s|lost|p99|p99.9|longest|commands|ranges|untold|held";
+    let names = "|policy|rm|discarded|MB/s|lost|worst s|p99.9|longest|commands|ranges|untold|held";
     let mut rows = vec![names.split('|').map(str::to_owned).collect::<Vec<_>>()];
     // What goes on and on has no end to compare, and what waits is what differs.
     let goes_on = setups.iter().any(|setup| setup.workload.is_continuous());
@@ -112,7 +119,7 @@ pub(super) fn all(setups: &[Setup], figures: &[Figures], front: &[bool]) -> Stri
             time(f.drained_s),
             rate(f.freed_bytes_per_s),
             time(f.lost_s),
-            ms(f.p99_ms),
+            f.worst_second.map_or("–".to_owned(), percent),
             ms(f.p999_ms),
             ms(f.max_ms),
             count(f.commands),
@@ -132,8 +139,8 @@ pub(super) fn all(setups: &[Setup], figures: &[Figures], front: &[bool]) -> Stri
     }
     let mut text = setups.first().map_or(String::new(), |s| title(s) + "\n\n");
     text += &aligned(&rows);
-    text += "\n* No other policy is at least as good in time, lost time, p99.9 and what the drive \
-             never\n  learns, and better in one (Pareto front).\n";
+    text += "\n* No other policy is at least as good in time, lost time, its worst second \
+             and\n  what the drive never learns, and better in one (Pareto front).\n";
     text += &figures.iter().map(trouble).collect::<String>();
     text
 }
