@@ -318,7 +318,8 @@ impl Adaptive {
             let bytes = left * self.twice.times();
             return Some(self.interference.phi() * (line.fixed * pieces + line.per_byte * bytes));
         }
-        let one = self.cost.predict(self.sizes.whole())?;
+        // Not the most that a piece may cost: then whoever sets a deadline gets full speed at first.
+        let one = self.cost.least(self.sizes.whole())?;
         let extents = (left / self.sizes.whole()).ceil();
         Some(
             self.interference.phi()

@@ -134,6 +134,16 @@ impl Cost {
         Some(lower.time + share * (upper.time - lower.time))
     }
 
+    /// Returns the time of a discard of this size as far as it is known; `None` if none was seen. Above
+    /// the sizes seen it is that of the largest, until they tell what more bytes add.
+    pub(crate) fn least(&self, size: Bytes) -> Option<Seconds> {
+        let &(_, largest) = self.points.last()?;
+        match self.fit() {
+            Some(fit) => Some(fit.line.at(size)),
+            None => self.predict(size.min(largest.size)),
+        }
+    }
+
     /// For a size beyond the largest seen: on the steepest line through what was
     /// seen, and never steeper than through nothing, nor than any drive.
     fn beyond(&self, last: Point, size: Bytes) -> Seconds {

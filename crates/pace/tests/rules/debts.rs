@@ -221,7 +221,8 @@ fn a_deadline_lifts_the_pace_and_says_so() {
     let mut pacer = Pacer::new(Policy::Adaptive(goal), &work, None).unwrap();
     let mut world = World::new(work.bytes, Some(0.004));
     assert!(world.run(&mut pacer, 200_000));
-    assert!(world.now < 4.4, "{} s", world.now);
+    // Nor is it done much sooner, at a higher cost for others.
+    assert!((3.0..4.4).contains(&world.now), "{} s", world.now);
     assert!(world.said.iter().any(|(_, a)| a.why == Why::Deadline));
 }
 
