@@ -149,7 +149,8 @@ impl Sums {
 /// The result of `figure` on the cells, with the confidence of the bootstrap. Each record's cells
 /// are drawn from by themselves, so that none of the sizes of a ladder is missing; and each time is
 /// off by what the kernel rounds. A cell that is its record's only one tells nothing of its
-/// scatter, so some is assumed.
+/// scatter, so some is assumed. Where the
+/// records miss their common line, something disturbed whole records, so each is off by as much.
 pub(super) fn bootstrap<const N: usize>(
     records: &[&[Cell]],
     figure: impl Fn(&[Cell]) -> [f64; N],
@@ -158,9 +159,11 @@ pub(super) fn bootstrap<const N: usize>(
     let mut rng = Rng::new(1);
     let mut samples = vec![Vec::with_capacity(RESAMPLES); N];
     let mut drawn = Vec::new();
+    let missed = missed(records);
     for _ in 0..RESAMPLES {
         drawn.clear();
         for cells in records {
+            let disturbed = 1.0 + missed * rng.bell();
             for _ in 0..cells.len() {
                 let mut cell = cells[rng.below(cells.len() as u64) as usize];
                 // The difference of two roundings.
@@ -168,7 +171,7 @@ pub(super) fn bootstrap<const N: usize>(
                 if cells.len() == 1 {
                     off += SCATTER * cell.us / cell.discards.max(1.0).sqrt() * rng.bell();
                 }
-                cell.us = (cell.us + off).max(0.0);
+                cell.us = ((cell.us + off) * disturbed).max(0.0);
                 drawn.push(cell);
             }
         }
@@ -179,6 +182,30 @@ pub(super) fn bootstrap<const N: usize>(
     let mut samples = samples.into_iter();
     let wider = few(records);
     values.map(|value| Estimate::of(value, samples.next().unwrap_or_default()).widened(wider))
+}
+
+/// By which share of their times the records miss the line through all of them: one standard
+/// deviation, less what their cells' scatter and the kernel's rounding explain. It is 0 where any
+/// line would pass through them.
+fn missed(records: &[&[Cell]]) -> f64 {
+    let line = Line::through(&records.concat());
+    let of_record = |cells: &[Cell]| {
+        let sum = |of: &dyn Fn(&Cell) -> f64| cells.iter().map(of).sum::<f64>();
+        let expected = line.a_us * sum(&|cell| cell.discards) + line.b_us * sum(&|cell| cell.mib);
+        let took = Line::level(cells) * sum(&|cell| cell.discards);
+        let explained = sum(&|cell| 1.0 / weight(cell, &line)) / (expected * expected);
+        (took > 0.0 && expected > 0.0).then(|| (took / expected - 1.0).powi(2) - explained)
+    };
+    let squares: Vec<f64> = records
+        .iter()
+        .filter_map(|cells| of_record(cells))
+        .collect();
+    match squares.len() {
+        0..=2 => 0.0,
+        all => (squares.iter().sum::<f64>() / (all - 2) as f64)
+            .max(0.0)
+            .sqrt(),
+    }
 }
 
 /// How much too narrow the bootstrap's interval is because of few cells. With one for each
@@ -277,6 +304,36 @@ mod tests {
             .collect();
         let level = Line::level(&cells);
         assert!((level / 1561.0 - 1.0).abs() < 0.03, "{level}");
+    }
+
+    /// Something slowed two steps of a ladder down as a whole.
+    #[test]
+    fn a_line_that_misses_its_steps_is_not_sure() {
+        let ladder = |disturbed: [f64; 5]| {
+            let mut rng = Rng::new(3);
+            let steps = [1.0, 4.0, 16.0, 64.0, 128.0].into_iter().zip(disturbed);
+            let steps: Vec<Vec<Cell>> = steps
+                .map(|(mib, times)| {
+                    let us = (2000.0 + 15.0 * mib) * times;
+                    let scattered = |rng: &mut Rng| us * (1.0 + 0.01 * rng.bell());
+                    (0..12)
+                        .map(|_| cell(8.0, mib, scattered(&mut rng)))
+                        .collect()
+                })
+                .collect();
+            let records: Vec<&[Cell]> = steps.iter().map(Vec::as_slice).collect();
+            let [a, b] = bootstrap(&records, |cells| {
+                let line = Line::through(cells);
+                [line.a_us, line.b_us]
+            });
+            (a, b)
+        };
+        let (a, b) = ladder([1.0; 5]);
+        assert!(a.half_width() < 0.03 * a.value, "{a:?}");
+        assert!(b.half_width() < 0.05 * b.value, "{b:?}");
+        let (a, b) = ladder([1.0, 1.09, 1.18, 1.0, 1.0]);
+        assert!(a.low <= 2000.0 && 2000.0 <= a.high, "{a:?}");
+        assert!(b.low <= 15.0 && 15.0 <= b.high, "{b:?}");
     }
 
     #[test]

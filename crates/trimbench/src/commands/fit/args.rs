@@ -17,7 +17,7 @@ Examples:
   trimbench fit /dev/sdX --destroy-data
                                           a ladder of discards, on a drive
                                           without data
-  trimbench lab up mine --profile ./mine.toml
+  trimbench lab up mine --profile ./mine.toml --size 8G
                                           a drive that behaves as this one did";
 
 /// Arguments of `trimbench fit`.

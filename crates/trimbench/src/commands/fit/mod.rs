@@ -72,7 +72,9 @@ pub(crate) fn run(args: &FitArgs) -> Result<Exit, Error> {
 fn next_step(fit: &Fit, path: &Path) -> String {
     let card = made::as_profile(path);
     let more = match fit.only_bytes() {
-        None => format!("; a drive that behaves so: trimbench lab up NAME --profile {card}"),
+        None => {
+            format!("; a drive that behaves so: trimbench lab up NAME --profile {card} --size 8G")
+        }
         Some(bytes) => {
             let bytes = record::units::bytes(bytes);
             format!(". It holds for discards of about {bytes} alone.")
