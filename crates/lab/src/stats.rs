@@ -21,8 +21,8 @@ record::kinds! {
     }
 }
 
-/// The counts and the state of a drive. `kinds` and `late_us` count since it was made or its counts
-/// were reset, everything else since it was made or as it is now.
+/// The counts and the state of a drive. `kinds`, `late_us` and the bytes of discards count since it was
+/// made or its counts were reset, everything else since it was made or as it is now.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Stats {
     /// By kind, in the order of [`Kind::ALL`].

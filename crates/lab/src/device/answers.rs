@@ -217,7 +217,7 @@ impl<A: Answer> Device<A> {
         let state = self.lock();
         // Percentiles are found without the lock: that takes as long as many I/Os.
         let counts = state.counts.clone();
-        let drive = state.drive.stats();
+        let (drive, before) = (state.drive.stats(), state.before);
         let mapped_bytes = state.drive.mapped().covered();
         let flash = state.drive.flash();
         let in_flight = state.pending.len() as u64;
@@ -231,9 +231,9 @@ impl<A: Answer> Device<A> {
         Stats {
             mapped_bytes,
             flash_pages: flash.map(|flash| [flash.host_pages, flash.moved_pages]),
-            unmapped_bytes: drive.bytes_unmapped,
-            lost_to_rounding_bytes: drive.bytes_lost_to_rounding,
-            ignored_bytes: drive.bytes_ignored,
+            unmapped_bytes: drive.bytes_unmapped - before.bytes_unmapped,
+            lost_to_rounding_bytes: drive.bytes_lost_to_rounding - before.bytes_lost_to_rounding,
+            ignored_bytes: drive.bytes_ignored - before.bytes_ignored,
             in_flight,
             faults,
             hangs_for_s,
@@ -247,6 +247,8 @@ impl<A: Answer> Device<A> {
     /// Forgets what was counted.
     pub(crate) fn reset_stats(&self) {
         let fresh = Counts::new();
-        self.lock().counts = fresh;
+        let mut state = self.lock();
+        state.counts = fresh;
+        state.before = state.drive.stats();
     }
 }

@@ -5,6 +5,7 @@ use std::collections::{BinaryHeap, HashMap};
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
+use ssd::drive;
 use ssd::{Command, Completion, Drive, Figures, Id, Time};
 
 use crate::faults::{Faults, Outcome};
@@ -21,6 +22,8 @@ pub(super) struct State<A> {
     /// The time until which the timekeeper sleeps.
     pub(super) alarm: Option<Instant>,
     pub(super) counts: Counts,
+    /// The drive's own counts when these were reset.
+    pub(super) before: drive::Stats,
     pub(super) faults: Faults,
     pub(super) late: LateTrims,
     completed: Vec<Completion>,
@@ -55,6 +58,7 @@ impl<A> State<A> {
             pending: HashMap::new(),
             alarm: None,
             counts: Counts::new(),
+            before: drive::Stats::default(),
             faults: Faults::default(),
             late: LateTrims::new(),
             completed: Vec::new(),

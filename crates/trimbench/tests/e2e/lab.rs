@@ -6,6 +6,7 @@ use std::process::Command;
 use linux::loop_device::partition_numbers;
 
 use crate::common::gate::{Need, beside, lacks};
+use crate::common::loop_fs::must;
 use crate::common::run::{copied_to, run};
 use crate::lab_drive::{NEEDS, OwnLab, dd};
 
@@ -62,11 +63,14 @@ fn what_it_has_done_is_shown() {
     }
     let _turn = beside();
     let lab = OwnLab::new();
-    let device = lab.up("seen", &["--profile", "ideal", "--size", "64M"]);
+    let drive = ["--profile", "ideal", "--size", "64M"];
+    let device = lab.up("seen", &[&drive[..], &["--set", "premapped=true"]].concat());
     let from = format!("if={}", device.display());
     assert!(dd(&[&from, "of=/dev/null", "iflag=direct"]));
-    let reads = lab.stats("seen")["kinds"][0]["commands"].as_u64().unwrap();
-    assert!(reads > 0);
+    must("blkdiscard", &[device.to_str().unwrap()]);
+    let seen = lab.stats("seen");
+    assert!(seen["kinds"][0]["commands"].as_u64().unwrap() > 0);
+    assert_eq!(seen["unmapped_bytes"], 64 << 20);
     let shown = lab.lab(&["stats", "seen", "--reset"]);
     for part in [
         "read",
@@ -78,7 +82,9 @@ fn what_it_has_done_is_shown() {
         assert!(shown.succeeds().stdout.contains(part), "{}", shown.text());
     }
     assert!(shown.stdout.lines().all(|line| line.chars().count() <= 100));
-    assert_eq!(lab.stats("seen")["kinds"][0]["commands"], 0);
+    let fresh = lab.stats("seen");
+    assert_eq!(fresh["kinds"][0]["commands"], 0);
+    assert_eq!(fresh["unmapped_bytes"], 0);
 }
 
 #[test]
