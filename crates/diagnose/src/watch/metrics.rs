@@ -24,14 +24,18 @@ const BLOCKED_PROCESSES: &str = "Processes that were blocked during the last upd
 const PRESSURE: &str = "Time in which some or all tasks waited for I/O (PSI)";
 
 /// Makes a figure and registers it.
-fn figure<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
+pub(super) fn figure<M: Metric + Clone + Default>(
+    registry: &mut Registry,
+    name: &str,
+    help: &str,
+) -> M {
     let metric = M::default();
     registry.register(name, help, metric.clone());
     metric
 }
 
 /// Makes a figure with a unit and registers it.
-fn in_unit<M>(registry: &mut Registry, name: &str, unit: Unit, help: &str) -> M
+pub(super) fn in_unit<M>(registry: &mut Registry, name: &str, unit: Unit, help: &str) -> M
 where
     M: Metric + Clone + Default,
 {
@@ -43,12 +47,12 @@ where
 /// A counter of seconds.
 type Seconds = Counter<f64, AtomicU64>;
 /// A share of 1.
-type Share = Gauge<f64, AtomicU64>;
+pub(super) type Share = Gauge<f64, AtomicU64>;
 
 /// Labels, each a name and a value.
-type Labels<const N: usize> = [(&'static str, String); N];
+pub(super) type Labels<const N: usize> = [(&'static str, String); N];
 
-fn label(name: &'static str, value: &str) -> (&'static str, String) {
+pub(super) fn label(name: &'static str, value: &str) -> (&'static str, String) {
     (name, value.to_owned())
 }
 

@@ -13,7 +13,9 @@
 //! | [`lines`] | how does it look where there is no terminal? |
 //! | [`recording`] | how do updates become a record that can be judged? |
 //! | [`metrics`] | which figures does Prometheus get? |
+//! | [`drives`] | which of the drives themselves? |
 
+pub mod drives;
 pub mod lines;
 pub mod metrics;
 pub mod recording;

@@ -297,6 +297,20 @@ fn transport(place: &str, name: &str) -> Transport {
     }
 }
 
+/// A drive's serial number, as `/sys` has it; `None` where it has none, or shows it to root alone.
+pub fn serial(sys: &SysRoot, name: &str) -> Option<String> {
+    let shown = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
+    // Page 80h: four bytes, then the number in ASCII.
+    let page = || {
+        let page = fs::read(sys.class(name).join("device/vpd_pg80")).ok()?;
+        shown(&String::from_utf8_lossy(page.get(4..)?))
+    };
+    let line = |file| sys.attribute(name, file).as_deref().and_then(shown);
+    line("device/serial")
+        .or_else(|| line("serial"))
+        .or_else(page)
+}
+
 /// The file of a SCSI disk's `provisioning_mode`, if there is one.
 pub fn provisioning_file(sys: &SysRoot, name: &str) -> Option<String> {
     let disks = entries(&sys.class(name).join("device/scsi_disk"));

@@ -3,11 +3,14 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use diagnose::watch::drives::Drives;
 use diagnose::watch::metrics::Metrics;
 use diagnose::watch::recording::Recording;
 use diagnose::watch::{Targets, Update};
+use linux::SysRoot;
 use prometheus_client::registry::Registry;
 use record::{Invocation, Line, RecordWriter};
 
@@ -52,7 +55,7 @@ impl Outputs {
                 "--json and --output name the same file; give another",
             ));
         }
-        let figures = figures(args)?;
+        let figures = figures(args, watched)?;
         let record = match (output, &args.output) {
             (Some(output), Some(path)) => Some(Recorded::begin(output, path, args, watched)?),
             _ => None,
@@ -146,11 +149,26 @@ impl Recorded {
     }
 }
 
-fn figures(args: &WatchArgs) -> Result<Option<Figures>, Error> {
+/// Drives are asked for the record of their life so often.
+const ASKED: Duration = Duration::from_secs(300);
+
+/// Asks the drives now and then, beside the updates: one that hangs takes seconds to answer.
+fn ask_the_drives(drives: Drives, watched: Targets) {
+    thread::spawn(move || {
+        let sys = SysRoot::host();
+        loop {
+            drives.ask(&sys, &watched);
+            thread::sleep(ASKED);
+        }
+    });
+}
+
+fn figures(args: &WatchArgs, watched: &Targets) -> Result<Option<Figures>, Error> {
     let Some(place) = &args.prometheus else {
         return Ok(None);
     };
-    let (metrics, registry) = Metrics::new();
+    let (metrics, mut registry) = Metrics::new();
+    ask_the_drives(Drives::new(&mut registry), watched.clone());
     let registry = Arc::new(registry);
     let textfile = is_file(place).then(|| PathBuf::from(place));
     match &textfile {
