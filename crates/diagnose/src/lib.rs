@@ -26,11 +26,19 @@ pub struct Look {
 }
 
 /// Breaks a text at spaces, so that no line is wider than the terminal if words allow it. `first`
-/// and `rest` begin the first line and the others.
+/// and `rest` begin the first line and the others. A number and its unit stay together.
 fn wrapped(text: &str, width: usize, first: &str, rest: &str) -> String {
     let (mut lines, mut line) = (String::new(), first.to_owned());
     let mut is_empty = true;
+    let mut words: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
+        let number = |last: &&mut String| last.ends_with(|c: char| c.is_ascii_digit());
+        match words.last_mut().filter(number) {
+            Some(last) if record::units::is_unit(word) => *last += &format!(" {word}"),
+            _ => words.push(word.to_owned()),
+        }
+    }
+    for word in &words {
         let length = line.chars().count() + 1 + word.chars().count();
         if !is_empty && length > width.max(40) {
             lines += &line;

@@ -12,7 +12,7 @@ use record::units::names::shown;
 use ssd::Card;
 use storage::stack::Stack;
 
-use super::{Cuts, Forecast, count, joined};
+use super::{Cuts, Forecast, Most, count, joined};
 
 /// Why a deletion can't be forecast.
 #[derive(Debug, thiserror::Error)]
@@ -76,7 +76,16 @@ pub fn if_deleted(
         let range = |extent: &FileExtent| extent.physical..extent.physical + extent.length;
         found.push(freed.map(range).collect());
     }
-    Ok(count(requests(found, by_file), cuts, card))
+    let kernel = linux::host::kernel_version();
+    let apart = fs.is_some_and(|fs| fs.rules().discards_again(kernel, fs.journal));
+    let most = apart.then(|| count(requests(found.clone(), true), cuts, card));
+    let joined = count(requests(found, by_file), cuts, card);
+    let more = most.filter(|most| most.commands > joined.commands);
+    let most = more.map(|most| Most {
+        commands: most.commands,
+        stall_s: most.time.map(|cost| cost.stall_s),
+    });
+    Ok(Forecast { most, ..joined })
 }
 
 /// Joins neighbours among the ranges of all files, or, if `by_file`, among those of each.

@@ -38,6 +38,17 @@ pub struct Forecast {
     pub largest_bytes: u64,
     /// The time that they take, by a device card; `None` without one.
     pub time: Option<Cost>,
+    /// The most that it may be where the file system may not join neighbours; `None` where it does.
+    pub most: Option<Most>,
+}
+
+/// The most discards of a deletion.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Most {
+    /// Commands.
+    pub commands: u64,
+    /// For which nothing else is served, in seconds: each as long as its file; `None` without a card.
+    pub stall_s: Option<f64>,
 }
 
 /// The time of discards, by a device card.
@@ -165,22 +176,41 @@ fn count(
 
 /// A forecast in a sentence. `verb`: the action, as `deleting`.
 pub fn sentence(forecast: &Forecast, verb: &str) -> String {
+    let most = forecast.most.as_ref();
+    let commands = match most {
+        Some(most) => {
+            let least = record::units::count(forecast.commands);
+            format!(
+                "{least} to {}",
+                record::units::counted(most.commands, "discard")
+            )
+        }
+        None => record::units::counted(forecast.commands, "discard"),
+    };
     let mut text = format!(
-        "{verb} {}: {}",
-        record::units::bytes(forecast.bytes),
-        record::units::counted(forecast.commands, "discard"),
+        "{verb} {}: {commands}",
+        record::units::bytes(forecast.bytes)
     );
     if let Some(cost) = &forecast.time {
+        let to = |least_s: f64, most_s: Option<f64>| {
+            let least = record::units::seconds(least_s);
+            let most = most_s.map(record::units::seconds);
+            most.map_or(least.clone(), |most| format!("{least} to {most}"))
+        };
+        let most_s = most.and_then(|most| most.stall_s);
         text += &format!(
             ", a stall of {} (each up to {}); with --slowdown 10% about {}",
-            record::units::seconds(cost.stall_s),
+            to(cost.stall_s, most_s),
             record::units::latency_us(cost.longest_wait_s * 1e6),
-            record::units::seconds(cost.paced_s(0.1))
+            to(cost.paced_s(0.1), most_s.map(|s| s / 0.1))
         );
         if cost.is_guess {
             text +=
                 " (a guess: the card's `a`, the time of the shortest discard, was not measured)";
         }
+    }
+    if most.is_some() {
+        text += ". ext4 may discard each file apart, and what is free behind it once more";
     }
     text
 }

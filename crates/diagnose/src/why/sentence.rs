@@ -277,10 +277,15 @@ fn not_trim(why: &Why, victim: &Victim) -> String {
     let call = call
         .and_then(|wait| wait.call)
         .filter(|_| cause.is_blocked());
-    let did = match cause {
+    let mut did = match cause {
         Cause::Cpu => "computed or waited for a processor".to_owned(),
         cause => format!("waited for {}", cause.about()),
     };
+    let longest = victim.waits.iter().find(|wait| wait.cause == cause);
+    let place = longest.map(|wait| wait.place);
+    if let Some(place) = place.filter(|one| matches!(one, Place::Quotas | Place::Cleaner)) {
+        did += &format!(" ({})", place.words());
+    }
     let mut text = format!(
         "Not TRIM: {} {did}, {} of {}{}.",
         who(why, victim),
@@ -288,11 +293,6 @@ fn not_trim(why: &Why, victim: &Victim) -> String {
         show::seconds(victim.seconds),
         call.map_or(String::new(), |call| format!(" (in {call})"))
     );
-    let longest = victim.waits.iter().find(|wait| wait.cause == cause);
-    let place = longest.map(|wait| wait.place);
-    if let Some(place) = place.filter(|one| matches!(one, Place::Quotas | Place::Cleaner)) {
-        text += &format!(": {}", place.words());
-    }
     match discarding(why, victim) {
         Some(device) => {
             text += &format!(

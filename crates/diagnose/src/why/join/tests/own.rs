@@ -139,3 +139,12 @@ fn a_plain_user_is_never_told_that_discards_in_flight_are_innocent() {
     seen.sampled.without_stacks = true;
     assert_eq!(told(&seen).verdict, Verdict::Unclear);
 }
+
+#[test]
+fn the_own_work_of_btrfs_is_named_within_the_sentence() {
+    for place in [Place::Quotas, Place::Cleaner] {
+        let text = told(&observation(place, &[], Some(OTHER))).sentence;
+        let words = format!(" ({}), 10.0 s of 10.0 s (in fsync).", place.words());
+        assert!(text.contains(&words), "{text}");
+    }
+}
