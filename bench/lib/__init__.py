@@ -8,4 +8,4 @@ from .judge import COLUMNS, Machine, event, judge, rows
 from .numbers import losses, percentile, rate, spread
 from .places import DISCARD, GIB, KIB, MIB, Drive, figure, fill, folder, loop, reserve, size_of, sync, tree
 from .programs import ROOT, TRIMBENCH, Failed, call, report, running, trimbench
-from .servers import Postgres, db_bench, find, mariadb
+from .servers import Group, Postgres, db_bench, find, mariadb

@@ -55,7 +55,7 @@ class Postgres:
         log = f"/tmp/trimbench-postgres-{self.port}.log"
         self.stack.callback(pathlib.Path(log).unlink, missing_ok=True)
         # SIGINT: it disconnects its clients and ends.
-        server = self.stack.enter_context(running(*self.command("postgres", "-D", self.data, *self.words), cwd="/", stop=signal.SIGINT, log=log))
+        self.process = server = self.stack.enter_context(running(*self.command("postgres", "-D", self.data, *self.words), cwd="/", stop=signal.SIGINT, log=log))
         try:
             until({"cwd": "/"}, *self.psql("SELECT 1"), server=server)
         except Failed:
@@ -73,6 +73,35 @@ class Postgres:
 
     def __exit__(self, *_):
         self.stop()
+
+
+class Group:
+    """A control group of version 2 that holds a server, and what it starts from now on: `with Group(…) as group`."""
+
+    def __init__(self, server):
+        mounts = (line.split() for line in pathlib.Path("/proc/self/mounts").read_text().splitlines())
+        self.root = next((pathlib.Path(words[1]) for words in mounts if words[2] == "cgroup2"), None)
+        if not self.root:
+            raise Failed("there are no control groups of version 2")
+        self.path, self.server = self.root / f"trimbench-bench-{os.getpid()}", server
+
+    def waited_s(self):
+        """How long one of its tasks at least has waited for I/O."""
+        some = (self.path / "io.pressure").read_text().splitlines()[0]
+        return int(some.rpartition("=")[2]) / 1e6
+
+    def __enter__(self):
+        self.path.mkdir()
+        children = call("pgrep", "-P", self.server.pid, good=(0, 1)).split()
+        for pid in [self.server.pid, *children]:
+            (self.path / "cgroup.procs").write_text(f"{pid}\n")
+        return self
+
+    def __exit__(self, *_):
+        for pid in (self.path / "cgroup.procs").read_text().split():
+            with contextlib.suppress(ProcessLookupError):
+                (self.root / "cgroup.procs").write_text(f"{pid}\n")
+        self.path.rmdir()
 
 
 @contextlib.contextmanager
