@@ -64,11 +64,11 @@ def nvme_pages_are_those_of_nvme_cli(guest):
         alike("NPDA", ours["preferred_alignment_bytes"], (namespace["npda"] + 1) * blocks, "id-ns")
         same(name, "limit by DMRSL", ours["linux_max_bytes"], "lsblk -D", drive["limits"]["max_hw_bytes"])
         life = guest.json(f"nvme smart-log /dev/{controller} -o json")
-        alike("percentage used", drive["health"]["percentage_used"], life["percent_used"], "smart-log")
-        alike("media errors", drive["health"]["media_errors"], life["media_errors"], "smart-log")
+        alike("percentage used", drive["health"]["percentage_used"], int(life["percent_used"]), "smart-log")
+        alike("media errors", drive["health"]["media_errors"], int(life["media_errors"]), "smart-log")
         # What was written since it was asked counts, too.
         written = drive["health"]["host_written_bytes"]
-        assert 0 <= written <= life["data_units_written"] * 512_000, (written, life)
+        assert 0 <= written <= int(life["data_units_written"]) * 512_000, (written, life)
 
 
 @case(short=True)
