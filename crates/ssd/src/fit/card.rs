@@ -188,7 +188,9 @@ impl Fit {
         } else {
             0.0
         };
-        let a = (service - b * mib).max(0.0);
+        // Not even the smallest discard takes less than a.
+        let least = self.points.iter().map(|point| point.service_us.high);
+        let a = least.fold((service - b * mib).max(0.0), f64::min);
         let size = record::units::bytes((mib * record::units::MIB as f64) as u64);
         let how = format!("a discard of {size} takes {}; {why_not}", us(service));
         (

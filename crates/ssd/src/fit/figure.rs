@@ -201,6 +201,15 @@ fn point(records: &[Vec<Cell>], within: impl Fn(&Cell) -> bool) -> Point {
     }
 }
 
+/// The most that a discard of a size takes: no longer than a larger one, so the least bound of those
+/// that are as large. Beyond all sizes that were seen it is the largest bound.
+pub(super) fn at_most_us(points: &[Point], mib: f64) -> Option<f64> {
+    let high = |point: &Point| point.service_us.high;
+    let as_large = points.iter().filter(|point| point.mib >= mib / ALIKE);
+    let least = as_large.map(high).reduce(f64::min);
+    least.or_else(|| points.iter().map(high).reduce(f64::max))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -216,5 +225,36 @@ mod tests {
         assert_eq!((alone.low, alone.high), (3.0, 3.0));
         let wide = it.widened(2.0);
         assert_eq!((wide.value, wide.low, wide.high), (500.0, 0.0, 1450.0));
+    }
+
+    /// As a ladder on a busy machine had them: its largest step was disturbed.
+    #[test]
+    fn no_size_takes_longer_than_a_larger_one() {
+        let steps = [
+            (1.0, 750.0),
+            (4.0, 734.0),
+            (16.0, 1220.0),
+            (64.0, 1180.0),
+            (128.0, 3150.0),
+        ];
+        let points = steps.map(|(mib, high)| Point {
+            mib,
+            discards: 64,
+            service_us: Estimate {
+                value: high,
+                low: 0.0,
+                high,
+            },
+            queued: false,
+        });
+        for (mib, most) in [
+            (1.0, 734.0),
+            (25.6, 1180.0),
+            (128.0, 3150.0),
+            (512.0, 3150.0),
+        ] {
+            assert_eq!(at_most_us(&points, mib), Some(most), "{mib} MiB");
+        }
+        assert_eq!(at_most_us(&[], 1.0), None);
     }
 }

@@ -190,10 +190,10 @@ fn fit_seen(seen: &[Seen<'_>]) -> Result<Fit, FitError> {
             }
         }
     }
+    let at_mib = costs.of.mib / f64::max(costs.of.discards, 1.0);
     // No size has another bound than the rows have.
     if let Figure::AtMost { bound, .. } = &mut costs.service_us {
-        let rows = points.iter().map(|point| point.service_us.high);
-        *bound = rows.reduce(f64::max).unwrap_or(*bound);
+        *bound = figure::at_most_us(&points, at_mib).unwrap_or(*bound);
     }
     let shares = seen.iter().map(|seen| {
         let own = match &costs.service_us {
@@ -203,7 +203,7 @@ fn fit_seen(seen: &[Seen<'_>]) -> Result<Fit, FitError> {
         share::of(seen.record, &seen.verdict, &seen.evidence, own)
     });
     let mut fit = Fit {
-        at_mib: costs.of.mib / f64::max(costs.of.discards, 1.0),
+        at_mib,
         discards: costs.of.discards as u64,
         share: share::best(shares.collect()),
         ata_trim: ata_trim(seen),
@@ -265,7 +265,7 @@ fn beside_others(
 
 impl Fit {
     /// The most that a discard of so many bytes takes, in microseconds, as far as it is known: as
-    /// observed at about that size, else at any size.
+    /// observed at about that size, else at a larger one.
     pub fn service_at_most_us(&self, bytes: u64) -> Option<f64> {
         let mib = bytes as f64 / record::units::MIB as f64;
         let alike = |p: &&Point| (p.mib / mib).max(mib / p.mib) <= figure::ALIKE;
@@ -274,7 +274,8 @@ impl Fit {
             true => p.service_us.value,
             false => p.service_us.high,
         });
-        point.or_else(|| self.service_us.at_most())
+        let larger = || figure::at_most_us(&self.points, mib).filter(|_| !is_known);
+        point.or_else(larger).or_else(|| self.service_us.at_most())
     }
 
     /// The end of a ladder that should be climbed again: its time is known no better
