@@ -69,7 +69,19 @@ pub fn if_deleted(
     let mut found: Vec<Vec<Range<u64>>> = Vec::new();
     for path in &walk.files {
         let file = files::open_read(path, Caching::Buffered)?;
-        let extents = files::extents_within(&file, 0, u64::MAX)?;
+        let mut extents = files::extents_within(&file, 0, u64::MAX)?;
+        // Data that are still to be written have no place yet.
+        if extents
+            .iter()
+            .any(|extent| !extent.on_disk && !extent.inline)
+        {
+            let failed = |source: rustix::io::Errno| DeletionError::Path {
+                path: path.clone(),
+                source: source.into(),
+            };
+            rustix::fs::fdatasync(&file).map_err(failed)?;
+            extents = files::extents_within(&file, 0, u64::MAX)?;
+        }
         let freed = extents.iter().filter(|extent| {
             extent.on_disk && !extent.shared && !(extent.unwritten && skips_unwritten)
         });

@@ -241,8 +241,8 @@ fn a_trim_of_btrfs_is_forecast() {
 fn a_deletion_is_forecast_and_not_done() {
     let fs = LoopFs::new(Fs::Ext4, "discard", SMALL, On::Disk);
     let file = fs.path().join("old");
+    // Not yet written out.
     std::fs::write(&file, vec![7; 8 << 20]).unwrap();
-    std::fs::File::open(&file).unwrap().sync_all().unwrap();
     let at = file.to_str().unwrap();
     let done = inspect(&["--json", "-", "--profile", "870-evo", "--if-deleted", at]);
     let value = conforms(&done.succeeds().stdout);
@@ -256,6 +256,19 @@ fn a_deletion_is_forecast_and_not_done() {
         "{text}"
     );
     assert_eq!(file.metadata().unwrap().len(), 8 << 20);
+    // Neighbours may be discarded apart.
+    let small = fs.path().join("small");
+    std::fs::create_dir(&small).unwrap();
+    for number in 0..50 {
+        std::fs::write(small.join(number.to_string()), [7; 12_000]).unwrap();
+    }
+    let done = inspect(&["--json", "-", "--if-deleted", small.to_str().unwrap()]);
+    let value = conforms(&done.succeeds().stdout);
+    let forecast = &value["if_deleted"];
+    assert!(forecast["commands"].as_u64().unwrap() < 40, "{forecast:#}");
+    if linux::host::kernel_version() >= (6, 8) {
+        assert_eq!(forecast["most"]["commands"], 50, "{forecast:#}");
+    }
     inspect(&["--if-deleted", at, "/dev/null"]).fails_with(2, &["another file system"]);
     inspect(&["--if-deleted", "/no/such"]).fails_with(2, &["/no/such"]);
     let mut trim = trimbench();
