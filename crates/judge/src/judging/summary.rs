@@ -370,18 +370,31 @@ fn too_noisy(part: &PartJudged) -> String {
 
 /// How long the discards took, and how much to delete.
 fn too_little(part: &PartJudged) -> String {
-    let took = part
-        .discard
-        .active_s
-        .map(|s| format!(" within {}", seconds(s)));
-    let took = took.unwrap_or_default();
+    let (active_s, waits_s) = (part.discard.active_s, part.discards.waits_s());
+    // Those of a paced deletion come for long, and take little of it.
+    let is_sparse = |&s: &f64| waits_s > 0.0 && waits_s < SPARSE * s;
+    let took = match active_s.filter(is_sparse) {
+        Some(s) => format!(
+            "the discards took {} of the {} in which they came, too little",
+            seconds(waits_s),
+            seconds(s)
+        ),
+        None => {
+            let within = active_s.map(|s| format!(" within {}", seconds(s)));
+            let within = within.unwrap_or_default();
+            format!("the discards were over{within}, too soon")
+        }
+    };
     let more = match part.try_bytes {
         Some(needed) => format!(" (try {})", bytes(needed)),
         None if part.is_full => ", and more than fits here would be needed".to_owned(),
         None => String::new(),
     };
-    format!("the discards were over{took}, too soon to tell a stall{more}")
+    format!("{took} to tell a stall{more}")
 }
+
+/// Discards that take less than this share of the time in which they come.
+const SPARSE: f64 = 0.25;
 
 /// `Deleting 8.0 GiB`; of an event what it freed; or what was discarded, where no file was deleted (an fstrim, a raw
 /// device) or it isn't known which.
