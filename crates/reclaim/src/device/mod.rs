@@ -46,12 +46,21 @@ pub enum DeviceError {
     Range { device: String, what: String },
     #[error(transparent)]
     Reclaim(#[from] ReclaimError),
+    #[error(
+        "{source}; {} before it are discarded: the rest begins at --offset={at}",
+        record::units::bytes(*bytes)
+    )]
+    Partly {
+        source: ReclaimError,
+        bytes: u64,
+        at: u64,
+    },
 }
 
 impl DeviceError {
     /// Whether what was asked for can't be done with this device at all.
     pub fn is_usage(&self) -> bool {
-        !matches!(self, DeviceError::Reclaim(_))
+        !matches!(self, DeviceError::Reclaim(_) | DeviceError::Partly { .. })
     }
 }
 
@@ -213,6 +222,10 @@ impl Discarding {
         let stopped_at = match outcome {
             Ok(()) => None,
             Err(ReclaimError::Interrupted) => Some(at),
+            Err(source) if at > self.range.start => {
+                let bytes = at - self.range.start;
+                return Err(DeviceError::Partly { source, bytes, at });
+            }
             Err(error) => return Err(error.into()),
         };
         let summary = match stopped_at {

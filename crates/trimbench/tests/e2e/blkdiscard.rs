@@ -215,3 +215,23 @@ fn interrupted_it_says_how_to_go_on() {
     run(lab.in_here(blkdiscard(&device, &words))).succeeds();
     assert_eq!(bytes(&device, 64), [[0; 2]; 64]);
 }
+
+/// A goal is refused when the drive was tried. The message names the data that the tries discarded.
+#[test]
+fn a_goal_that_is_refused_names_what_is_gone() {
+    let _turn = beside();
+    if lacks(NEEDS) {
+        return;
+    }
+    let lab = OwnLab::new();
+    let device = lab.up("wait", &["--profile", "vertex-2", "--size", "512M"]);
+    fill(&device, 64);
+    let words = ["--destroy-data", "--length", "64M", "--max-latency", "2ms"];
+    let done = run(lab.in_here(blkdiscard(&device, &words)));
+    done.fails_with(1, &["can't be held", "before it are discarded"]);
+    let (_, at) = done.stderr.split_once("--offset=").unwrap();
+    let at: u64 = at.trim().parse().unwrap();
+    let gone = bytes(&device, 64).iter().filter(|mib| mib[0] == 0).count() as u64;
+    assert!((1..64).contains(&gone), "{gone}");
+    assert_eq!(at.div_ceil(MIB), gone, "{}", done.text());
+}
