@@ -96,3 +96,22 @@ fn the_end_of_an_imported_load_is_no_dip() {
         assert_eq!(dips, usize::from(!imported), "{verdict:?}");
     }
 }
+
+/// A paced deletion: a discard of 4 ms every 0.2 s, in 40 intervals of 0.1 s. They did not end too soon.
+#[test]
+fn sparse_discards_are_not_over_too_soon() {
+    let mut it = run(0.1, 6.0..14.0, vec![]);
+    it.devices[0].discards = vec![level(6.0..14.0, 5.0)];
+    it.devices[0].bytes_each = 8.0 / 40.0 * GIB as f64;
+    it.devices[0].wait_ms = 4.0;
+    let verdict = it.verdict();
+    assert_eq!(
+        verdict.reasons,
+        [Reason::TooLittleDeleted],
+        "{}",
+        verdict.summary
+    );
+    let words =
+        "the discards took 0.16 s of the 4.0 s in which they came, too little to tell a stall";
+    assert!(verdict.summary.contains(words), "{}", verdict.summary);
+}
