@@ -95,7 +95,7 @@ pub(super) fn of_actor(
             let spread = Spread::of_ends(run.interval_s).and(unsure(samples, run));
             Some(around(value, Some(spread)))
         }
-        Figure::Lost => match seen.lost_s.or(stall.map(|s| s.lost_s)) {
+        Figure::Lost => match seen.lost_s {
             Some(value) => {
                 // Outside a stall only what belongs to it is counted as lost.
                 let counted = unsure(samples, run).times(1.0 - run.low);

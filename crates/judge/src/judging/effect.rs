@@ -14,7 +14,7 @@ use super::runs::{self, Cost, Piece};
 use super::spans::Spans;
 use super::stats::{mean, median};
 use super::window::Window;
-use super::yardstick::Yardstick;
+use super::yardstick::{self, Yardstick};
 use crate::verdict::{Dip, DipDiscards, Finding, Reason, Stall};
 use record::{ActorInfo, RunRecord};
 
@@ -248,9 +248,8 @@ impl<'a> View<'a> {
     fn far_deeper(&self, cost: &Cost) -> bool {
         let Laid { grid, lows, .. } = self.laid;
         let width = ((cost.longest_s / grid.cell_s).round() as usize).max(1);
-        let stretches = self.undisturbed.windows(width);
-        let left = stretches.map(|all| all.iter().map(|&i| lows.share(i)).sum::<f64>());
-        let least = left.min_by(f64::total_cmp);
+        let left = yardstick::sums(&self.undisturbed, width, |i| lows.share(i));
+        let least = left.into_iter().min_by(f64::total_cmp);
         least.is_some_and(|least| cost.depth < FAR_DEEPER * least / width as f64)
     }
 
@@ -280,9 +279,9 @@ impl<'a> View<'a> {
         let ratio = |rate| rate / self.baseline.rate;
         let compared = covered().filter(|&i| self.comparable(i));
         judged.foreground.ops_ratio = median(compared.map(|i| grid.rate(i))).map(ratio);
-        judged.foreground.lost_s = covered()
-            .next()
-            .map(|_| self.lost_s(judged.foreground.stall));
+        let stall = judged.foreground.stall;
+        let any = stall.is_some() || covered().next().is_some();
+        judged.foreground.lost_s = any.then(|| self.lost_s(stall));
         let with: Vec<f64> = cells_of(&self.explained).map(|i| grid.rate(i)).collect();
         judged.loss = mean(&with).map(|rate| 1.0 - rate / self.usual());
         judged.foreground.detectable = self.yardstick.map(|y| y.loss.clamp(SLOWDOWN, 1.0));

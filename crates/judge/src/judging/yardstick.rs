@@ -141,7 +141,7 @@ fn scatter(values: impl Iterator<Item = f64>) -> f64 {
 }
 
 /// The sums over each window of so many cells.
-fn sums(cells: &[usize], width: usize, of: impl Fn(usize) -> f64) -> Vec<f64> {
+pub(super) fn sums(cells: &[usize], width: usize, of: impl Fn(usize) -> f64) -> Vec<f64> {
     let mut sum = 0.0;
     let mut all = Vec::with_capacity(cells.len() + 1);
     all.push(0.0);

@@ -233,10 +233,7 @@ impl Figure {
             Figure::P99 => seconds(foreground.beside().p99_us),
             Figure::P999 => seconds(foreground.beside().p999_us),
             Figure::Max => seconds(foreground.beside().max_us),
-            Figure::Lost => {
-                let lost_s = foreground.lost_s.or(stall.map(|s| s.lost_s));
-                lost_s.or(unharmed(0.0))
-            }
+            Figure::Lost => foreground.lost_s.or(unharmed(0.0)),
         }
     }
 
