@@ -129,13 +129,12 @@ fn figures(
     let last = tally.last_discard.filter(|_| tally.commands > 0);
     let drained_s = since(last).filter(|_| !setup.workload.is_continuous() && !tally.gave_up);
     let took = drained_s.unwrap_or(0.0).max(deletion_s.unwrap_or(0.0));
-    let lost = |f: &judge::verdict::Foreground| f.lost_s.or(f.stall.map(|s| s.lost_s));
     let worst = verdict
         .foreground
         .iter()
         .filter(|f| f.actor != "canary")
         .max_by(|a, b| {
-            let of = |f| lost(f).unwrap_or(-1.0);
+            let of = |f: &judge::verdict::Foreground| f.lost_s.unwrap_or(-1.0);
             of(a).total_cmp(&of(b))
         });
     let name = worst.map(|f| f.actor.as_str());
@@ -178,7 +177,7 @@ fn figures(
         removed_bytes: tally.removed_bytes,
         freed_bytes_per_s: (took > 0.0 && tally.discarded_bytes > 0 && !tally.gave_up)
             .then(|| tally.removed_bytes as f64 / took),
-        lost_s: worst.and_then(lost),
+        lost_s: worst.and_then(|f| f.lost_s),
         worst_second,
         p99_ms: quantile(0.99),
         p999_ms: quantile(0.999),
@@ -236,11 +235,16 @@ fn worst_second(
 
 /// The four costs that are weighed.
 fn costs(figures: &Figures) -> [f64; 4] {
+    // Without discards nothing is lost to them; else an unknown loss is no small one.
+    let unknown = match figures.commands {
+        0 => 0.0,
+        _ => f64::INFINITY,
+    };
     let untold = figures.untold_bytes as f64 / figures.removed_bytes.max(1) as f64;
     [
         figures.drained_s.or(figures.deletion_s).unwrap_or(0.0),
-        figures.lost_s.unwrap_or(0.0).max(0.0),
-        figures.worst_second.unwrap_or(0.0),
+        figures.lost_s.unwrap_or(unknown),
+        figures.worst_second.unwrap_or(unknown),
         // A share of a thousandth is a file system's rounding.
         (untold * 1000.0).floor(),
     ]

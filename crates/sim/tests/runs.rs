@@ -288,4 +288,13 @@ fn what_stops_readers_and_what_does_not_differ_in_the_worst_second() {
     assert!(worst[0] > 0.9 && worst[1] < 0.15, "{worst:?}");
     // They lose as much in all, so one is quick and the other is kind.
     assert_eq!(sim::pareto_front(&all), [true, true], "{all:?}");
+    // A loss that nobody knows is not the smallest.
+    let [known, _] = all;
+    let (lost_s, worst_second) = (None, None);
+    let unknown = sim::Figures {
+        lost_s,
+        worst_second,
+        ..known.clone()
+    };
+    assert_eq!(sim::pareto_front(&[unknown, known]), [false, true]);
 }

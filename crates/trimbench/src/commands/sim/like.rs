@@ -134,8 +134,8 @@ fn reads(verdict: &Verdict) -> Option<(f64, u32)> {
 }
 
 /// The lengths of the deletion's extents: each interval's bytes in as many parts as it had discards.
-/// Intervals over which one figure was spread count as one. Discards that are far smaller than the usual are the file system's own, and those after as many
-/// bytes as were deleted are others'.
+/// Intervals over which one figure was spread count as one. Discards that are far smaller than the
+/// usual are the file system's own, and those after as many bytes as were deleted are others'.
 fn extents(record: &RunRecord, verdict: &Verdict) -> Vec<u64> {
     let within = fit::window(record);
     let counted = counting::counted_in(record, within.clone());
