@@ -5,7 +5,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 use storage::disks::Disks;
-use storage::drive::{self, Drive, Health};
+use storage::drive::{self, Drive};
 
 use super::metrics::{Labels, Share, figure, in_unit, label};
 use super::target::{Targets, present};
@@ -56,18 +56,26 @@ impl Drives {
                 .map(|one| one.1)
                 .collect(),
         };
+        let found: Vec<Drive> = names.iter().filter_map(|name| asked(sys, name)).collect();
+        // One that is gone tells nothing any more.
         self.info.clear();
-        for name in names {
-            let known = Drive::of(sys, &name, false).filter(|drive| drive.model.is_some());
-            let Some(known) = known else { continue };
-            let asked = Some(&known).filter(|drive| !drive.turns());
-            let asked = asked.and_then(|_| Drive::of(sys, &name, true));
-            let health = asked.and_then(|drive| drive.health);
-            self.set(&known, drive::serial(sys, &name), health.as_ref());
+        self.used.clear();
+        self.slow_trims.clear();
+        for family in [
+            &self.written,
+            &self.flash_written,
+            &self.errors,
+            &self.hot,
+            &self.throttled,
+        ] {
+            family.clear();
+        }
+        for drive in found {
+            self.set(&drive, drive::serial(sys, &drive.name));
         }
     }
 
-    fn set(&self, drive: &Drive, serial: Option<String>, health: Option<&Health>) {
+    fn set(&self, drive: &Drive, serial: Option<String>) {
         let text = |text: &Option<String>| text.as_deref().unwrap_or_default().to_owned();
         let device = label("device", &drive.name);
         let info = [
@@ -77,7 +85,7 @@ impl Drives {
             label("serial", &text(&serial)),
         ];
         self.info.get_or_create(&info).set(1);
-        let Some(health) = health else { return };
+        let Some(health) = &drive.health else { return };
         let device = [device];
         if let Some(used) = health.percentage_used {
             let used = f64::from(used) / 100.0;
@@ -104,6 +112,15 @@ impl Drives {
                 .get_or_create(&[device, above])
                 .set(commands);
         }
+    }
+}
+
+/// A drive with its record; `None` of a device that is no drive with a model.
+fn asked(sys: &SysRoot, name: &str) -> Option<Drive> {
+    let known = Drive::of(sys, name, false).filter(|drive| drive.model.is_some())?;
+    match known.turns() {
+        true => Some(known),
+        false => Drive::of(sys, name, true),
     }
 }
 
@@ -153,6 +170,15 @@ mod tests {
         ] {
             assert!(text.contains(&format!("\n{line}\n")), "{line}\n{text}");
         }
+        // Gone, it has none.
+        let none = Targets {
+            devices: vec![],
+            ..watched
+        };
+        drives.ask(&SysRoot::at(machine.root()), &none);
+        let mut later = String::new();
+        encode(&mut later, &registry).unwrap();
+        assert!(!later.contains("nvme0n1"), "{later}");
         // What it doesn't tell is no 0, and a loop device is no drive.
         for gone in ["flash_written_bytes{", "slow_trims{", "loop3"] {
             assert!(!text.contains(gone), "{gone}\n{text}");
