@@ -108,14 +108,17 @@ fn deleted(before: std::ops::Range<u32>) -> String {
 /// report's stamp is its end, without the part of a second.
 #[test]
 fn the_moment_of_a_deletion_may_be_a_second_late() {
-    let discarded = |text: &str, at_s: f64| {
+    let judged = |text: &str, at_s: f64| {
         let log = Log::read(text.as_bytes()).unwrap();
         let options = Options {
             deletion: Some(Moment::After(at_s)),
             ..Options::default()
         };
         let record = iostat::record(&log, None, &options).unwrap();
-        let verdict = judge(&record, &JudgeOptions::default());
+        judge(&record, &JudgeOptions::default())
+    };
+    let discarded = |text: &str, at_s: f64| {
+        let verdict = judged(text, at_s);
         let others = verdict.others.map_or(0, |others| others.bytes);
         (verdict.discard.bytes.unwrap() >> 27, others >> 27)
     };
@@ -124,25 +127,15 @@ fn the_moment_of_a_deletion_may_be_a_second_late() {
         assert_eq!(discarded(&text, at_s), (43, 0), "{at_s}");
     }
     // As without it, there is a time after the discards.
-    let log = Log::read(text.as_bytes()).unwrap();
-    let options = Options {
-        deletion: Some(Moment::After(20.0)),
-        ..Options::default()
-    };
-    let record = iostat::record(&log, None, &options).unwrap();
-    let verdict = judge(&record, &JudgeOptions::default());
-    let after = verdict.foreground[0].recovery.ops_per_s.unwrap();
+    let after = judged(&text, 20.0).foreground[0]
+        .recovery
+        .ops_per_s
+        .unwrap();
     assert!((3000.0..4000.0).contains(&after), "{after}");
     // Later ones are told that it is over.
-    let log = Log::read(text.as_bytes()).unwrap();
-    let options = Options {
-        deletion: Some(Moment::After(30.0)),
-        ..Options::default()
-    };
-    let record = iostat::record(&log, None, &options).unwrap();
-    let verdict = judge(&record, &JudgeOptions::default());
+    let late = judged(&text, 30.0);
     let told = "came before the moment given with --at, the last 7.0 s before it";
-    assert!(warned(&verdict, told), "{:#?}", verdict.warnings);
+    assert!(warned(&late, told), "{:#?}", late.warnings);
     // What began longer before isn't taken for its own.
     let text = deleted(12..20);
     assert_eq!(discarded(&text, 21.0), (39, 44));

@@ -149,8 +149,8 @@ impl Sums {
 /// The result of `figure` on the cells, with the confidence of the bootstrap. Each record's cells
 /// are drawn from by themselves, so that none of the sizes of a ladder is missing; and each time is
 /// off by what the kernel rounds. A cell that is its record's only one tells nothing of its
-/// scatter, so some is assumed. Where the
-/// records miss their common line, something disturbed whole records, so each is off by as much.
+/// scatter, so some is assumed. Where the records miss their common line, something disturbed whole
+/// records, so each is off by as much.
 pub(super) fn bootstrap<const N: usize>(
     records: &[&[Cell]],
     figure: impl Fn(&[Cell]) -> [f64; N],
