@@ -1,5 +1,8 @@
 //! The results of a run: its record, its verdict, and a row of figures.
 
+use std::ops::Range;
+
+use hdrhistogram::Histogram;
 use judge::verdict::Finding;
 use judge::{JudgeOptions, Verdict};
 use record::{PhaseName, RunRecord};
@@ -42,7 +45,8 @@ pub struct Figures {
     /// Bytes removed for each second until the last discard; `None` without discards, or if some
     /// were outstanding at `limit`.
     pub freed_bytes_per_s: Option<f64>,
-    /// Foreground time lost to the discards, in seconds: of the actor that lost most.
+    /// Foreground time lost to the discards, in seconds: of the actor that lost most. Of a workload
+    /// that goes on all the time it is known after [`Outcome::measure_by`].
     pub lost_s: Option<f64>,
     /// The largest share of its rate that it lost over a second, 0 to 1.
     pub worst_second: Option<f64>,
@@ -67,8 +71,7 @@ pub struct Figures {
     /// How long a removed byte was so, on average, in seconds: until a discard or until it was
     /// used again (Little's law).
     pub debt_age_s: Option<f64>,
-    /// How much longer than the median the foreground's I/O took, all together, in seconds: where
-    /// most of it meets no discard, what discards cost it.
+    /// How much longer the foreground's I/O took than without discards, all together, in seconds.
     pub waited_s: Option<f64>,
     /// Most bytes that were free and could not be allocated.
     pub held_max_bytes: u64,
@@ -114,6 +117,40 @@ impl Outcome {
             events,
         }
     }
+
+    /// Measures what the discards cost by a run of the same setup that sends none. Of a workload
+    /// that goes on all the time, no stretch of its own need be without discards.
+    pub fn measure_by(&mut self, without: &Outcome) {
+        let seconds = |record: &RunRecord| -> f64 {
+            record
+                .intervals
+                .seconds
+                .iter()
+                .copied()
+                .map(f64::from)
+                .sum()
+        };
+        let ops = |record: &RunRecord, actor: usize| -> f64 {
+            let ops = &record.intervals.actors[actor].ops;
+            ops.iter().copied().map(f64::from).sum()
+        };
+        let worst = foreground(&self.record).map(|actor| {
+            let usual = ops(&without.record, actor) / seconds(&without.record);
+            let lost_s = seconds(&self.record) - ops(&self.record, actor) / usual;
+            Cost {
+                actor,
+                usual: Some(usual),
+                lost_s: Some(lost_s.max(0.0)),
+            }
+        });
+        let worst = worst.max_by(Cost::order);
+        let waited_s = waited_s(&self.record, &without.record, PhaseName::Delete);
+        if let Some(cost) = worst.filter(|_| waited_s.is_some()) {
+            self.figures
+                .take(&self.record, &cost, Some(0.0..f64::INFINITY));
+        }
+        self.figures.waited_s = waited_s;
+    }
 }
 
 fn figures(
@@ -129,47 +166,23 @@ fn figures(
     let last = tally.last_discard.filter(|_| tally.commands > 0);
     let drained_s = since(last).filter(|_| !setup.workload.is_continuous() && !tally.gave_up);
     let took = drained_s.unwrap_or(0.0).max(deletion_s.unwrap_or(0.0));
-    let worst = verdict
-        .foreground
-        .iter()
-        .filter(|f| f.actor != "canary")
-        .max_by(|a, b| {
-            let of = |f: &judge::verdict::Foreground| f.lost_s.unwrap_or(-1.0);
-            of(a).total_cmp(&of(b))
-        });
-    let name = worst.map(|f| f.actor.as_str());
-    let waits = record
-        .histograms
-        .iter()
-        .find(|h| {
-            let actor = record.head.actors.get(h.actor);
-            h.phase == PhaseName::Delete && actor.map(|a| a.name.as_str()) == name
-        })
-        .map(|h| &h.histogram);
-    let waited_s = waits.map(|waits| {
-        let longer = (waits.mean() - waits.value_at_quantile(0.5) as f64).max(0.0);
-        longer * waits.len() as f64 / 1e9
-    });
-    let usual = worst.and_then(|f| f.baseline.ops_per_s);
-    let actor = record
-        .head
-        .actors
-        .iter()
-        .position(|a| Some(a.name.as_str()) == name);
     let during = began.zip(last.or(tally.last_call));
-    let known = actor.zip(usual).zip(during);
-    let worst_second = known.and_then(|((actor, usual), (began, ended))| {
-        worst_second(
-            record,
+    let during = during.map(|(began, ended)| began.as_secs_f64()..ended.as_secs_f64());
+    let costs = foreground(record).filter_map(|actor| {
+        let name = &record.head.actors[actor].name;
+        let found = verdict
+            .foreground
+            .iter()
+            .find(|found| found.actor == *name)?;
+        Some(Cost {
             actor,
-            usual,
-            began.as_secs_f64()..ended.as_secs_f64(),
-        )
+            usual: found.baseline.ops_per_s,
+            lost_s: found.lost_s,
+        })
     });
-    let ms = |nanos: u64| nanos as f64 / 1e6;
-    let quantile = |q| waits.map(|h| ms(h.value_at_quantile(q)));
+    let cost = costs.max_by(Cost::order);
     let known = tally.discarded_bytes + tally.cancelled;
-    Figures {
+    let mut figures = Figures {
         policy: setup.policy.name().to_owned(),
         verdict: verdict.verdict,
         deletion_s,
@@ -177,11 +190,11 @@ fn figures(
         removed_bytes: tally.removed_bytes,
         freed_bytes_per_s: (took > 0.0 && tally.discarded_bytes > 0 && !tally.gave_up)
             .then(|| tally.removed_bytes as f64 / took),
-        lost_s: worst.and_then(|f| f.lost_s),
-        worst_second,
-        p99_ms: quantile(0.99),
-        p999_ms: quantile(0.999),
-        max_ms: waits.map(|h| ms(h.max())),
+        lost_s: None,
+        worst_second: None,
+        p99_ms: None,
+        p999_ms: None,
+        max_ms: None,
         commands: tally.commands,
         ranges: tally.ranges,
         discarded_bytes: tally.discarded_bytes,
@@ -189,7 +202,7 @@ fn figures(
         untold_bytes: tally.removed_bytes.saturating_sub(known),
         debt_mean_bytes: 0,
         debt_age_s: None,
-        waited_s,
+        waited_s: waited_s(record, record, PhaseName::Baseline),
         held_max_bytes: tally.held_max,
         allocations_held: tally.waits,
         allocations_waited_s: tally.waited.as_secs_f64(),
@@ -198,17 +211,76 @@ fn figures(
         mean_erasures: flash.map(|f| f.wear().mean),
         is_full: tally.is_full,
         gave_up: tally.gave_up,
+    };
+    if let Some(cost) = cost {
+        figures.take(record, &cost, during);
     }
+    figures
+}
+
+/// What discards cost an actor.
+struct Cost {
+    actor: usize,
+    /// Its rate without discards, per second.
+    usual: Option<f64>,
+    /// The time that it lost, in seconds.
+    lost_s: Option<f64>,
+}
+
+impl Cost {
+    fn order(&self, other: &Cost) -> std::cmp::Ordering {
+        let of = |cost: &Cost| cost.lost_s.unwrap_or(-1.0);
+        of(self).total_cmp(&of(other))
+    }
+}
+
+impl Figures {
+    /// Takes over the figures of the actor that lost most. `during`: the time of the discards, in
+    /// seconds, if it is known.
+    fn take(&mut self, record: &RunRecord, cost: &Cost, during: Option<Range<f64>>) {
+        let ms = |nanos: u64| nanos as f64 / 1e6;
+        self.lost_s = cost.lost_s;
+        let known = cost.usual.zip(during);
+        self.worst_second =
+            known.and_then(|(usual, during)| worst_second(record, cost.actor, usual, during));
+        if let Some(waits) = latencies(record, cost.actor, PhaseName::Delete) {
+            self.p99_ms = Some(ms(waits.value_at_quantile(0.99)));
+            self.p999_ms = Some(ms(waits.value_at_quantile(0.999)));
+            self.max_ms = Some(ms(waits.max()));
+        }
+    }
+}
+
+/// The actors of the foreground: all but the canary.
+fn foreground(record: &RunRecord) -> impl Iterator<Item = usize> {
+    let actors = record.head.actors.iter().enumerate();
+    actors
+        .filter(|(_, actor)| actor.name != "canary")
+        .map(|(at, _)| at)
+}
+
+/// The latencies of an actor in a phase.
+fn latencies(record: &RunRecord, actor: usize, phase: PhaseName) -> Option<&Histogram<u64>> {
+    let mut all = record.histograms.iter();
+    let found = all.find(|one| one.actor == actor && one.phase == phase)?;
+    Some(&found.histogram)
+}
+
+/// How much longer the foreground's I/O took while data was deleted than in a phase without
+/// discards, all together, in seconds. `None` if an actor has nothing to compare with.
+fn waited_s(record: &RunRecord, without: &RunRecord, phase: PhaseName) -> Option<f64> {
+    let waits = foreground(record).map(|actor| {
+        let own = latencies(record, actor, PhaseName::Delete)?;
+        let longer = own.mean() - latencies(without, actor, phase)?.mean();
+        Some(longer * own.len() as f64 / 1e9)
+    });
+    let sum = waits.sum::<Option<f64>>()?;
+    Some(sum.max(0.0))
 }
 
 /// Returns the largest share of its rate that an actor lost over a second that touches `during`, a
 /// time in seconds; `None` without a whole second.
-fn worst_second(
-    record: &RunRecord,
-    actor: usize,
-    usual: f64,
-    during: std::ops::Range<f64>,
-) -> Option<f64> {
+fn worst_second(record: &RunRecord, actor: usize, usual: f64, during: Range<f64>) -> Option<f64> {
     const SECOND: f64 = 1.0 - 1e-6;
     let rows = &record.intervals;
     let ops = &rows.actors[actor].ops;
@@ -243,7 +315,7 @@ fn costs(figures: &Figures) -> [f64; 4] {
     let untold = figures.untold_bytes as f64 / figures.removed_bytes.max(1) as f64;
     [
         figures.drained_s.or(figures.deletion_s).unwrap_or(0.0),
-        figures.lost_s.unwrap_or(unknown),
+        figures.waited_s.unwrap_or(unknown),
         figures.worst_second.unwrap_or(unknown),
         // A share of a thousandth is a file system's rounding.
         (untold * 1000.0).floor(),
@@ -251,9 +323,9 @@ fn costs(figures: &Figures) -> [f64; 4] {
 }
 
 /// Returns of each run whether it is on the Pareto front: no other run is at least as good in all
-/// four costs, and better in one. The costs are the time until all is discarded, the foreground's
-/// lost time, its worst second, and the share that is never discarded. Differences below 1 % count
-/// as none.
+/// four costs, and better in one. The costs are the time until all is discarded, how long the
+/// foreground waited, its worst second, and the share that is never discarded. Differences below 1 %
+/// count as none.
 pub fn pareto_front(all: &[Figures]) -> Vec<bool> {
     let costs: Vec<[f64; 4]> = all.iter().map(costs).collect();
     let beats = |a: &[f64; 4], b: &[f64; 4]| {

@@ -193,6 +193,31 @@ fn adaptive_takes_the_time_that_its_goal_asks_for_and_cuts_no_extents() {
 }
 
 #[test]
+fn discards_that_never_pause_cost_as_much_as_without_them_is_better() {
+    let run = |policy| {
+        let mut setup = small(policy, WorkloadKind::Churn);
+        setup.drives = Drives::single(ssd::profiles::by_name("crucial-t500-2tb").unwrap().clone());
+        (setup.readers, setup.syncers) = (8, 0);
+        sim::run(&setup).unwrap()
+    };
+    let without = run(PolicyKind::None);
+    let [online, guard] = [PolicyKind::Ext4Online, PolicyKind::Guard].map(|policy| {
+        let mut outcome = run(policy);
+        outcome.measure_by(&without);
+        outcome.figures
+    });
+    let (lost, waited) = (online.lost_s.unwrap(), online.waited_s.unwrap());
+    // A discard takes 1 ms, and stops all reads.
+    let busy = online.commands as f64 * 1e-3;
+    assert!((0.8..1.2).contains(&(lost / busy)), "{online:?}");
+    // Eight wait at once.
+    assert!((0.8..1.2).contains(&(waited / 8.0 / lost)), "{online:?}");
+    assert!(online.worst_second.unwrap() > 0.5, "{online:?}");
+    let front = sim::pareto_front(&[online, guard]);
+    assert!(front[1], "the one that waits less is on the front");
+}
+
+#[test]
 fn a_guard_that_waits_for_longer_runs_sends_fewer_discards() {
     let run = |min_run: &str| {
         let mut setup = small(PolicyKind::Guard, WorkloadKind::Churn);
@@ -204,7 +229,10 @@ fn a_guard_that_waits_for_longer_runs_sends_fewer_discards() {
         for (key, value) in [("max-age", "4m"), ("min-run", min_run)] {
             setup.set(key, value).unwrap();
         }
-        sim::run(&setup).unwrap().figures
+        let mut outcome = sim::run(&setup).unwrap();
+        setup.policy = PolicyKind::None;
+        outcome.measure_by(&sim::run(&setup).unwrap());
+        outcome.figures
     };
     let (all, waits) = (run("0"), run("auto"));
     assert!(waits.commands < all.commands, "{all:?} {waits:?}");

@@ -39,14 +39,19 @@ pub(super) fn setup(
         false => input.record,
     };
     let records = [&record];
-    let policy = policy.unwrap_or_else(|| of_file_system(&record.head.target));
+    let own = of_file_system(&record.head.target);
+    let policy = policy.unwrap_or(own);
     let fit = fit::fit(&records)?;
+    if let Some(size) = fit.only_bytes().filter(|_| policy != own) {
+        let (size, policy, own) = (bytes(size), policy.name(), own.name());
+        return Err(usage(format!(
+            "--policy {policy}: the discards in {name} are all of about {size}, so the times of other \
+             sizes are unknown, and only {own} can be simulated. A ladder measures several sizes: \
+             trimbench fit DIRECTORY --output CARD; then trimbench sim run --profile CARD"
+        )));
+    }
     let slowed = slower(&record.head.devices).ok().flatten();
-    let notes = slowed
-        .iter()
-        .map(converted)
-        .chain(fit.only_bytes().map(of_one_size));
-    let notes = notes.collect();
+    let notes = slowed.iter().map(converted).collect();
     let mut card = fit.card(&made::of(&records, None))?;
     let verdict = crate::record_output::verdict(&record);
     let reads = reads(&verdict);
@@ -105,17 +110,6 @@ fn converted(slowed: &Slower) -> String {
     let (times, how) = slowed.in_words();
     format!(
         "The record's drive was {times} times {how} than the one it stands for. All times are that one's."
-    )
-}
-
-/// The sentence about a card that holds for one size of discards.
-fn of_one_size(size: u64) -> String {
-    let size = bytes(size);
-    format!(
-        "The record's discards are all of about {size}, so the times of other sizes are unknown: each \
-         discard is assumed to take as long as one of {size}. A policy with smaller ones seems \
-         slower than it is. A ladder measures several sizes: trimbench fit DIRECTORY --output CARD; then \
-         trimbench sim run --profile CARD."
     )
 }
 
@@ -271,7 +265,6 @@ mod tests {
         ] {
             assert_eq!(of(fs, discard), policy, "{fs}");
         }
-        assert!(of_one_size(96 * MIB).contains("96.0 MiB"));
     }
 
     /// iostat's two seconds of 4 and 3 discards of 32 MiB, spread over halves of them.

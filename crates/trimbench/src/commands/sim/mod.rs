@@ -71,9 +71,15 @@ fn compare(args: &CompareArgs) -> Result<Exit, Error> {
     if policies.is_empty() {
         policies = PolicyKind::ALL.to_vec();
     }
+    let goes_on = setup::of(&args.common, PolicyKind::None)?
+        .workload
+        .is_continuous();
+    if goes_on && !policies.contains(&PolicyKind::None) {
+        policies.insert(0, PolicyKind::None);
+    }
     let setups = policies
-        .into_iter()
-        .map(|policy| setup::of(&args.common, policy));
+        .iter()
+        .map(|&policy| setup::of(&args.common, policy));
     let mut setups = setups.collect::<Result<Vec<_>, _>>()?;
     setup::change(&mut setups, &args.common.set, true)?;
     let json = Sink::named(&args.json)?;
@@ -96,6 +102,14 @@ fn compare(args: &CompareArgs) -> Result<Exit, Error> {
     }
     if let Some(why) = error {
         return Err(failed(why));
+    }
+    let without = policies
+        .iter()
+        .position(|policy| *policy == PolicyKind::None);
+    if let Some(without) = without.filter(|_| goes_on).map(|at| outcomes[at].clone()) {
+        outcomes
+            .iter_mut()
+            .for_each(|outcome| outcome.measure_by(&without));
     }
     let figures: Vec<_> = outcomes.iter().map(|o| o.figures.clone()).collect();
     let front = ::sim::pareto_front(&figures);

@@ -101,12 +101,11 @@ fn trouble(f: &Figures) -> String {
 /// All policies beside each other.
 pub(super) fn all(setups: &[Setup], figures: &[Figures], front: &[bool]) -> String {
     let with_flash = figures.iter().any(|f| f.write_amplification.is_some());
-    let names = "|policy|rm|discarded|MB/s|lost|worst s|p99.9|longest|commands|ranges|untold|held";
+    let names = "|policy|rm|discarded|MB/s|lost|waited|worst s|longest|commands|ranges|untold|held";
     let mut rows = vec![names.split('|').map(str::to_owned).collect::<Vec<_>>()];
-    // What goes on and on has no end to compare, and what waits is what differs.
     let goes_on = setups.iter().any(|setup| setup.workload.is_continuous());
     if goes_on {
-        rows[0].extend(["waited", "debt", "age"].map(str::to_owned));
+        rows[0].extend(["debt", "age"].map(str::to_owned));
     }
     if with_flash {
         rows[0].extend(["WA".to_owned(), "wear".to_owned()]);
@@ -119,8 +118,8 @@ pub(super) fn all(setups: &[Setup], figures: &[Figures], front: &[bool]) -> Stri
             time(f.drained_s),
             rate(f.freed_bytes_per_s),
             time(f.lost_s),
+            time(f.waited_s),
             f.worst_second.map_or("–".to_owned(), percent),
-            ms(f.p999_ms),
             ms(f.max_ms),
             count(f.commands),
             count(f.ranges),
@@ -129,7 +128,7 @@ pub(super) fn all(setups: &[Setup], figures: &[Figures], front: &[bool]) -> Stri
         ];
         if goes_on {
             let debt = bytes(f.debt_mean_bytes);
-            row.extend([time(f.waited_s), debt, time(f.debt_age_s)]);
+            row.extend([debt, time(f.debt_age_s)]);
         }
         if with_flash {
             row.push(ratio(f.write_amplification));
@@ -139,8 +138,8 @@ pub(super) fn all(setups: &[Setup], figures: &[Figures], front: &[bool]) -> Stri
     }
     let mut text = setups.first().map_or(String::new(), |s| title(s) + "\n\n");
     text += &aligned(&rows);
-    text += "\n* No other policy is at least as good in time, lost time, its worst second \
-             and\n  what the drive never learns, and better in one (Pareto front).\n";
+    text += "\n* No other policy is at least as good in time, waiting, the worst second and\n  \
+             what the drive never learns, and better in one (Pareto front).\n";
     text += &figures.iter().map(trouble).collect::<String>();
     text
 }
