@@ -176,6 +176,12 @@ pub(crate) fn advice(why: Reason, verdict: &Verdict, record: &RunRecord) -> Stri
     match why {
         Reason::TooNoisy => too_noisy(verdict),
         Reason::TooLittleDeleted => too_little(verdict, &record.head),
+        Reason::NoDiscards if record.head.scenario.get("simulated").is_some() => {
+            "The policy sent none, or hardly any, while the run lasted.".to_owned()
+        }
+        Reason::NoDiscards if verdict.discard.commands.is_some_and(|n| n > 0) => {
+            no_discards(target).replacen("no discards", "hardly any discards", 1)
+        }
         Reason::NoDiscards => no_discards(target),
         Reason::CountersOff => counters_off(&counting::blind(&record.head.devices)),
         Reason::DevicesUnknown if target.mount.is_none() => {

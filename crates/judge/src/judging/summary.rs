@@ -281,7 +281,11 @@ fn no_discards(part: &PartJudged, reasons: &[Reason]) -> String {
         }
         false => String::new(),
     };
-    format!("{what} no discards{late}, so TRIM stalled nothing{others}{but}.")
+    let got = match part.discards.total_bytes {
+        0 => "no discards".to_owned(),
+        few => format!("only {} of discards", bytes(few)),
+    };
+    format!("{what} {got}{late}, so TRIM stalled nothing{others}{but}.")
 }
 
 fn inconclusive(part: &PartJudged, reasons: &[Reason]) -> String {
