@@ -193,7 +193,12 @@ fn phi(
     {
         return Figure::unknown("the deleter wrote all the time, which costs others, too");
     }
-    let discards = verdict.discard.commands.unwrap_or(0) as f64;
+    // As many of the size of which the time is known: small ones take another.
+    let known = super::all_cells(std::slice::from_ref(&evidence.cells));
+    let discards = match known.mib > 0.0 {
+        true => evidence.all.mib / (known.mib / known.discards),
+        false => evidence.all.discards,
+    };
     let (Some(lost_s), Some(active_s)) = (seen.lost_s, verdict.discard.active_s) else {
         return Figure::unknown("what other I/O lost isn't known");
     };
