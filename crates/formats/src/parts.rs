@@ -71,6 +71,15 @@ pub(crate) fn finish(record: &mut RunRecord, deletion: Option<Moment>) -> Result
             );
             warn(record, [why])?;
         }
+        let later_s = first_from(record, delete_s).map_or(0.0, |first_s| first_s - delete_s);
+        if later_s > LATE_S {
+            let later = record::units::seconds(later_s);
+            let why = format!(
+                "The first discards came {later} after the moment given with --at; if the deletion began \
+                 later, give that moment."
+            );
+            warn(record, [why])?;
+        }
         let actors = &record.intervals.actors;
         let busy = |i: &usize| actors.iter().any(|a| a.ops[*i] > 0);
         let busy = (0..record.intervals.len()).find(busy);
@@ -110,6 +119,17 @@ fn first_discard(record: &RunRecord, told_s: f64) -> Option<f64> {
     let mut near = (0..all.len()).filter(|&i| (told_s - error_s..told_s).contains(&all.at_s[i]));
     let first = near.find(|&i| discarded(i) && (i == 0 || !discarded(i - 1)));
     first.map(|i| all.at_s[i])
+}
+
+/// Most file systems discard within the 5 s after which they commit by themselves.
+const LATE_S: f64 = 6.0;
+
+/// When the first discards from `delete_s` on came.
+fn first_from(record: &RunRecord, delete_s: f64) -> Option<f64> {
+    let all = &record.intervals;
+    let first = all.at_s.partition_point(|&at_s| at_s < delete_s);
+    let discarded = |i: &usize| all.devices.iter().any(|device| device.discards[*i] > 0);
+    (first..all.len()).find(discarded).map(|i| all.at_s[i])
 }
 
 /// Discards of less than this share of all that came from the deletion on are a trickle.

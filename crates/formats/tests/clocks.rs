@@ -136,6 +136,10 @@ fn the_moment_of_a_deletion_may_be_a_second_late() {
     let late = judged(&text, 30.0);
     let told = "came before the moment given with --at, the last 7.0 s before it";
     assert!(warned(&late, told), "{:#?}", late.warnings);
+    // So is one that is given much too early.
+    let told = "first discards came 12.0 s after the moment given with --at";
+    assert!(warned(&judged(&text, 8.0), told));
+    assert!(!warned(&judged(&text, 17.5), "after the moment given"));
     // What began longer before isn't taken for its own.
     let text = deleted(12..20);
     assert_eq!(discarded(&text, 21.0), (39, 44));
