@@ -35,7 +35,7 @@ pub struct GoalArgs {
     pub max_latency: Option<Duration>,
     /// Until when it must be done, even if others' I/O loses more
     ///
-    /// With --profile trimbench refuses a deadline that is too soon, before it begins.
+    /// With --profile a deadline that needs a larger --slowdown is refused before anything is freed.
     #[arg(long, help_heading = GOALS, value_name = "TIME", value_parser = positive_duration)]
     pub deadline: Option<Duration>,
     /// A service or control group whose waits for I/O may take at most SHARE more of the time

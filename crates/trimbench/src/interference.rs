@@ -54,16 +54,17 @@ fn of_series(readers: &ReaderLoss, ops: &str) -> String {
              {wait} instead of {usual}"
         );
     }
-    let slower = readers.slower_pauses.filter(|slower| *slower > SLOWER);
-    let slower = slower.map_or(String::new(), |slower| {
-        let slower = percent(slower);
-        format!(
-            ". Between discards they were {slower} slower than before the first one: because of the drive \
-             after a discard, commits, other I/O, or a load that changed"
-        )
-    });
     let lost = share(&readers.lost);
-    format!("other I/O lost {lost} of its {ops} ({rates}){slower}")
+    let slower = readers.slower_pauses.filter(|slower| *slower > SLOWER);
+    match slower.map(percent) {
+        None => format!("other I/O lost {lost} of its {ops} ({rates})"),
+        // Then no rate is the one without discards.
+        Some(slower) => format!(
+            "other I/O lost {lost} of its {ops}. Besides, it was {slower} slower between discards than before \
+             the first one: because of the drive after a discard, commits, other I/O, or a load that \
+             changed"
+        ),
+    }
 }
 
 fn of_canary(canary: &CanaryWaits) -> String {
