@@ -225,6 +225,7 @@ pub struct UpArgs {
     ///
     /// Needed where the drive is faster than this machine; divide measured times by N. Below 1 it
     /// is faster than the profile: with 0.1, an experiment that takes hours there is over in minutes.
+    /// Times given with --set are stretched, too.
     #[arg(long, value_name = "N", default_value_t = 1.0)]
     pub slower: f64,
     /// Change a figure, e.g. a=2ms, or set a detail, e.g. premapped=true
