@@ -1,10 +1,10 @@
 //! The figures a verdict rests on, a labelled line each.
 
-use ::judge::Verdict;
 use ::judge::verdict::{
     Between, Control, Deletion, Dip, DipDiscards, Discard, Finding, Fit, Foreground, Gain,
     GainFinding, OthersDiscards, Stall, Waited, WriteFigures, Writes,
 };
+use ::judge::{Verdict, counting};
 
 use record::units::{MIB, byte_rate, bytes, counted, latency_us, percent, seconds};
 
@@ -306,15 +306,14 @@ fn trim(discard: &Discard) -> Option<Fact> {
     joined("TRIM", parts)
 }
 
-/// The kernel counts whole milliseconds of waits, and leaves out the rest.
-const WHOLE_S: f64 = 1e-3;
-
 /// Returns the longest time for which the devices can have been busy with discards, in seconds. It
 /// is the time of the intervals with discards in service, or the sum of their waits if that is
 /// less.
 fn busy(discard: &Discard) -> Option<f64> {
     let waits_s = discard.await_us.zip(discard.commands);
-    let waits_s = waits_s.map_or(f64::INFINITY, |(us, n)| us * n as f64 / 1e6 + WHOLE_S);
+    let waits_s = waits_s.map_or(f64::INFINITY, |(us, n)| {
+        us * n as f64 / 1e6 + counting::WHOLE_S
+    });
     discard.active_s.map(|active_s| active_s.min(waits_s))
 }
 

@@ -12,7 +12,6 @@ use super::low::{self, Lows};
 use super::presence;
 use super::reference::Reference;
 use super::runs::{self, Piece};
-use super::spans::Spans;
 use super::window::Window;
 use crate::verdict::{
     BaselineFrom, Figures, Finding, Foreground, Reason, ServiceFigures, UnfinishedFigures,
@@ -147,7 +146,7 @@ impl Seen {
         let columns = &record.intervals.actors[index];
         let borrowed = borrowed.cloned();
         let baseline = Baseline::of(record, columns, discards, window, reference, borrowed);
-        let mut stretches = Stretches::of(discards, window, baseline.as_ref());
+        let mut stretches = Stretches::of(record, discards, window, baseline.as_ref());
         let before = stretches.baseline.as_ref();
         let p99_us = || figures::response(record, index, before?).p99_us;
         let laid = baseline
@@ -272,7 +271,12 @@ impl Stretches {
         }
     }
 
-    fn of(discards: &Discards, window: &Window, baseline: Option<&Baseline>) -> Stretches {
+    fn of(
+        record: &RunRecord,
+        discards: &Discards,
+        window: &Window,
+        baseline: Option<&Baseline>,
+    ) -> Stretches {
         let phase = |range: &Option<Range<usize>>, name| {
             range.clone().map(|range| Stretch {
                 spans: range.into(),
@@ -284,7 +288,7 @@ impl Stretches {
             latencies: Recorded::Intervals,
         });
         let beside = |range: Range<usize>| {
-            let spans = Spans::filtered(range, |i| discards.covered[i]);
+            let spans = discards.in_service(record, range);
             let latencies = Recorded::Stretches(window.part);
             let any = spans.hull().is_some();
             any.then_some(Stretch { spans, latencies })

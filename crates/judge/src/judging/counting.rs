@@ -128,6 +128,9 @@ pub fn upper(record: &RunRecord, counted: &Counted, range: Range<usize>) -> Opti
     (tell && !counted.upper).then_some(tops)
 }
 
+/// The kernel counts whole milliseconds of waits, and leaves out the rest: in seconds.
+pub const WHOLE_S: f64 = 1e-3;
+
 /// A third three times is one.
 const ROUNDING: f64 = 1e-6;
 

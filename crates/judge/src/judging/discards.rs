@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
-use super::counting::{self, Counted, MEANINGFUL, SIGNIFICANT, significant};
+use super::counting::{self, Counted, MEANINGFUL, SIGNIFICANT, WHOLE_S, significant};
 use super::others::{self, Others};
+use super::spans::Spans;
 use super::stats::{median, total};
 use super::window::Window;
 use record::{DeviceColumns, RunRecord};
@@ -190,6 +191,23 @@ impl Discards {
         self.significant.contains(&true)
     }
 
+    /// Returns the intervals of `range` with discards in service for at least half of their time.
+    /// Where these hold less than half of the waits, as beside a paced deletion, all with discards.
+    pub(super) fn in_service(&self, record: &RunRecord, range: Range<usize>) -> Spans {
+        let covered = Spans::filtered(range, |i| self.covered[i]);
+        let is_long = |i: usize| {
+            let half_ms = f64::from(record.intervals.seconds[i]) * 1e3 / 2.0;
+            // Without one that completes, it is spanned whole.
+            self.commands[i] == 0 || self.wait_ms[i] as f64 >= half_ms
+        };
+        let long = covered.retained(is_long);
+        let waits = |spans: &Spans| spans.intervals().map(|i| self.wait_ms[i]).sum::<u64>();
+        match waits(&long) > 0 && waits(&long) * 2 >= waits(&covered) {
+            true => long,
+            false => covered,
+        }
+    }
+
     /// Returns the first and the last significant interval.
     pub(super) fn span(&self) -> Option<(usize, usize)> {
         let first = self.significant.iter().position(|&s| s)?;
@@ -232,6 +250,7 @@ impl Discards {
             .map(|&c| u64::from(c))
             .sum();
         let per_interval = commands as f64 / in_use as f64;
+        let waits_known = self.waits_s() > 0.0;
         for least in [64.0, 16.0, 4.0, 1.0] {
             let merge = (least / per_interval.max(1e-9)).ceil().max(1.0) as usize;
             // Intervals over which a figure was spread say nothing each.
@@ -245,7 +264,7 @@ impl Discards {
                     Cell {
                         rate: bytes as f64 / length,
                         significant: self.significant[cell.clone()].contains(&true),
-                        busy: !self.covered[cell.clone()].contains(&false)
+                        busy: self.are_busy(cell.clone(), length, waits_known)
                             && !is_absent(record, cell),
                     }
                 })
@@ -263,6 +282,15 @@ impl Discards {
         None
     }
 
+    /// Whether discards were in service all the time: in each of these intervals, and, as far as the
+    /// record has waits, for at least half of their length. Pauses of a pace would count else.
+    fn are_busy(&self, intervals: Range<usize>, seconds: f64, waits_known: bool) -> bool {
+        let waits_ms = self.wait_ms[intervals.clone()].iter().sum::<u64>() as f64;
+        let complete = self.commands[intervals.clone()].iter().any(|&n| n > 0);
+        let pauses = complete && waits_known && waits_ms < seconds * 1e3 / 2.0;
+        !pauses && !self.covered[intervals].contains(&false)
+    }
+
     /// Returns a lower bound of the TRIM rate, in bytes per second: the highest of these. The
     /// discards of an interval began no earlier before it than their mean wait. All discards
     /// together had no more time than they were in service.
@@ -273,7 +301,11 @@ impl Discards {
             self.bytes[i] as f64 / (f64::from(record.intervals.seconds[i]) + wait_s)
         });
         let there = self.total_bytes.saturating_sub(self.away_bytes(record)) as f64;
-        let of_all = there / self.active_s(record).max(f64::MIN_POSITIVE);
+        let mut service_s = self.active_s(record).max(f64::MIN_POSITIVE);
+        if self.waits_s() > 0.0 {
+            service_s = service_s.min(self.waits_s() + WHOLE_S);
+        }
+        let of_all = there / service_s;
         of_interval.fold(of_all, f64::max)
     }
 

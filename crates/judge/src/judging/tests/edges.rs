@@ -115,3 +115,45 @@ fn sparse_discards_are_not_over_too_soon() {
         "the discards took 0.16 s of the 4.0 s in which they came, too little to tell a stall";
     assert!(verdict.summary.contains(words), "{}", verdict.summary);
 }
+
+/// Rows of a second, of which a stall fills one whole and most of two. Seconds later, single discards
+/// hardly use the drive: they are no time in which it discards.
+#[test]
+fn a_stall_is_not_averaged_with_seconds_that_hardly_discard() {
+    let mut it = run(1.0, 6.4..8.6, vec![level(6.4..8.6, 0.0)]);
+    it.devices[0].discards = vec![level(6.4..8.6, 20.0), level(10.0..15.0, 1.0)];
+    it.devices[0].bytes_each = 8.0 / 49.0 * GIB as f64;
+    it.devices[0].wait_ms = 50.0;
+    let beside = it.verdict().foreground[0].discarding.unwrap();
+    let kept = beside.ops_per_s.unwrap() / BASE;
+    assert!((0.2..0.35).contains(&kept), "{kept}");
+    // Of a deletion with pauses, every second has both.
+    it.devices[0].discards = vec![level(6.0..14.0, 5.0)];
+    (it.actors[0].rate, it.actors[0].hangs) = (vec![level(0.0..25.0, BASE)], vec![]);
+    let beside = it.verdict().foreground[0].discarding.unwrap();
+    assert!((beside.ops_per_s.unwrap() / BASE - 1.0).abs() < 0.02);
+}
+
+/// A deletion with pauses discards in each second. Its pace isn't the drive's rate.
+#[test]
+fn a_pace_is_not_the_rate_of_the_drive() {
+    let mut it = run(1.0, 6.0..14.0, vec![]);
+    it.devices[0].discards = vec![level(6.0..14.0, 5.0)];
+    it.devices[0].bytes_each = 8.0 / 40.0 * GIB as f64;
+    it.devices[0].wait_ms = 4.0;
+    let discard = it.verdict().discard;
+    assert!(discard.bytes_per_s_is_lower_bound, "{discard:?}");
+    let rate = discard.bytes_per_s.unwrap() / (8.0 * GIB as f64 / 0.16);
+    assert!((0.95..=1.0).contains(&rate), "{discard:?}");
+}
+
+#[test]
+fn a_few_discards_are_told_as_few_and_not_as_none() {
+    let mut it = run(0.1, 6.0..14.0, vec![]);
+    it.devices[0].discards = vec![level(6.0..14.0, 5.0)];
+    it.devices[0].bytes_each = 65536.0;
+    let verdict = it.verdict();
+    assert_eq!(verdict.reasons, [Reason::NoDiscards]);
+    let words = "sent the devices only 2.5 MiB of discards, so TRIM stalled nothing";
+    assert!(verdict.summary.contains(words), "{}", verdict.summary);
+}
