@@ -160,6 +160,29 @@ fn time_lost_alone_is_no_barrier_in_a_verdict() {
     assert_eq!((fit.share.is_barrier(), said(&fit)), (Some(true), None));
 }
 
+/// Others discard small pieces later, in which reads hardly wait: that says nothing of the large.
+#[test]
+fn small_discards_do_not_hide_that_large_ones_stop_all_reads() {
+    let card = profiles::by_name("samsung-870-evo-2tb").unwrap();
+    let card = card.with("a=20ms").unwrap();
+    let mut record = run(&card, 128, 100, Duration::from_millis(1), LOADED);
+    // As in a log of the devices alone.
+    record.head.target.fs = None;
+    record.phases.pop();
+    record.deletions.clear();
+    record.intervals.freed_bytes.fill(0);
+    let rows = record.intervals.len();
+    let device = &mut record.intervals.devices[0];
+    for row in rows - 8..rows {
+        device.discards[row] += 32;
+        device.discard_bytes[row] += 32 << 19;
+        device.discard_ms[row] += 4;
+    }
+    let share = fit(&[&record]).unwrap().share;
+    assert_eq!(share.phi.value(), Some(1.0), "{share:?}");
+    assert_eq!(share.is_barrier(), Some(true), "{share:?}");
+}
+
 #[test]
 fn the_card_behaves_as_the_drive_did() {
     for (name, tellable) in PROFILES {
