@@ -218,7 +218,7 @@ fn figures(
     figures
 }
 
-/// What discards cost an actor.
+/// The cost of the discards for an actor.
 struct Cost {
     actor: usize,
     /// Its rate without discards, per second.
