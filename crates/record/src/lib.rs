@@ -28,6 +28,7 @@ mod reader;
 pub mod units;
 pub mod waits;
 mod writer;
+mod written;
 
 #[cfg(test)]
 mod tests;
@@ -51,6 +52,7 @@ pub use push::{MAX_ACTORS, MAX_DEVICES, MAX_INTERVALS, PushError};
 pub use reader::{ReadError, RecordReader};
 pub use waits::Waits;
 pub use writer::RecordWriter;
+pub use written::Written;
 
 use hdrhistogram::Histogram;
 

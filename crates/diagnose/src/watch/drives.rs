@@ -93,8 +93,8 @@ impl Drives {
         }
         let seconds = |minutes: u64| minutes.saturating_mul(60);
         for (family, figure) in [
-            (&self.written, health.host_written_bytes),
-            (&self.flash_written, health.flash_written_bytes),
+            (&self.written, health.written.host_written_bytes),
+            (&self.flash_written, health.written.flash_written_bytes),
             (&self.errors, health.media_errors),
             (&self.hot, health.hot_minutes.map(seconds)),
             (&self.throttled, health.throttled_s),
@@ -107,10 +107,9 @@ impl Drives {
         for slow in &health.slow_trims {
             let [device] = device.clone();
             let above = label("above_ms", &slow.above_ms.to_string());
-            let commands = i64::from(slow.commands);
-            self.slow_trims
-                .get_or_create(&[device, above])
-                .set(commands);
+            let commands = i64::try_from(slow.commands).unwrap_or(i64::MAX);
+            let figure = self.slow_trims.get_or_create(&[device, above]);
+            figure.set(commands);
         }
     }
 }

@@ -1,12 +1,33 @@
 //! The record that a drive keeps of its life.
 //!
-//! | page | fields | source |
+//! | page | byte | field |
 //! |---|---|---|
-//! | SMART / Health Information, 02h | 5 percentage used, 48 data units written (of 1000 × 512 bytes), 160 media errors, 192 and 196 minutes above the warning and the critical temperature, 224 and 228 seconds throttled | NVM Express Base Specification 2.1 |
-//! | SMART / Health Information Extended, C0h | 0 physical media units written, in bytes; 496 GUID | OCP Datacenter NVMe SSD Specification 2.0; nvme-cli, plugins/ocp/ocp-smart-extended-log.c |
-//! | ATA Device Statistics, 04h | 1: 24 logical sectors written; 4: 8 uncorrectable errors; 5: 80 minutes too hot; 7: 8 percentage used. The highest of 8 bytes has flags | ACS-4, 9.5; smartmontools, ataprint.cpp |
-//! | Latency Monitor, C3h | 6 thresholds A to D (steps of 5 ms, one step at 0), 32 counters, 96 time stamps, 192 latencies; 496 GUID | the same specification; nvme-cli, plugins/ocp/ocp-print-stdout.c |
+//! | 02h | 5 | percentage used |
+//! | | 48 | data units written, of 1000 × 512 bytes |
+//! | | 160 | media errors |
+//! | | 192, 196 | minutes above the warning and the critical temperature |
+//! | | 224, 228 | seconds throttled |
+//! | C0h | 0 | physical media units written, in bytes |
+//! | C3h | 0 | bit 0 enabled, bit 2 latencies measured |
+//! | | 2, 4 | timer and its threshold, of 5 minutes |
+//! | | 6 to 9 | thresholds A to D, of 5 ms; 0 is one step |
+//! | | 32, 96, 192 | counters, time stamps, latencies in ms |
+//! | | 216 | bits: a stamp is a time, and not hours of operation |
+//! | | 240 to 425 | the same of the time before the timer began anew |
+//! | C0h, C3h | 496 | GUID |
+//! | 04h, page 1 | 24 | logical sectors written |
+//! | 04h, page 4 | 8 | uncorrectable errors |
+//! | 04h, page 5 | 80 | minutes too hot |
+//! | 04h, page 7 | 8 | percentage used |
+//!
+//! | page | source |
+//! |---|---|
+//! | SMART / Health Information, 02h | NVM Express Base Specification 2.1, 5.1.12.1.3, figure 206 |
+//! | SMART / Health Information Extended, C0h | OCP Datacenter NVMe SSD Specification 2.7, 4.8.6, page 29 |
+//! | Latency Monitor, C3h | the same, 4.8.9, pages 48 to 57; 22.2, page 246 |
+//! | Device Statistics, 04h | ATA ACS-4, 9.5; the highest of 8 bytes has flags |
 
+use record::Written;
 use serde::Serialize;
 
 use super::{le16, le32, le64};
@@ -16,10 +37,9 @@ use super::{le16, le32, le64};
 pub struct Health {
     /// Share of its life that is used, in percent; it may exceed 100.
     pub percentage_used: Option<u8>,
-    /// Bytes that the host wrote; NVMe rounds up to units of 512,000.
-    pub host_written_bytes: Option<u64>,
-    /// Bytes that were written to flash, those of cleaning and of the drive's own among them.
-    pub flash_written_bytes: Option<u64>,
+    /// Bytes written.
+    #[serde(flatten)]
+    pub written: Written,
     /// Errors of media and data.
     pub media_errors: Option<u64>,
     /// Minutes above the temperature of which it warns.
@@ -28,6 +48,8 @@ pub struct Health {
     pub throttled_s: Option<u64>,
     /// The TRIMs above each threshold of its latency monitor, the lowest first; empty without one.
     pub slow_trims: Vec<SlowTrims>,
+    /// Seconds of operation in which it counted them.
+    pub slow_trims_within_s: Option<u64>,
 }
 
 /// TRIMs above a threshold and below the next one.
@@ -36,10 +58,10 @@ pub struct SlowTrims {
     /// The threshold, in milliseconds.
     pub above_ms: u32,
     /// Commands.
-    pub commands: u32,
+    pub commands: u64,
     /// Latency of the one that the drive recorded, in milliseconds.
-    pub latency_ms: u16,
-    /// When that one was, in Unix milliseconds; `None` where the drive doesn't know.
+    pub latency_ms: Option<u16>,
+    /// When that one was, in Unix milliseconds; `None` where the drive knows no time.
     pub at_unix_ms: Option<u64>,
 }
 
@@ -54,6 +76,10 @@ const LATENCY: [u8; 16] = [
 const UNIT: u64 = 512_000;
 /// A step of the latency monitor's thresholds, in milliseconds.
 const STEP_MS: u32 = 5;
+/// A step of its timer, in seconds.
+const TIMER_S: u64 = 300;
+/// Bytes from what it counts now to the same of the time before.
+const BEFORE: usize = 208;
 /// Bytes of a page.
 const PAGE: usize = 512;
 
@@ -70,16 +96,18 @@ impl Health {
         }
         let [warm, hot, light, heavy] = [192, 196, 224, 228].map(|at| u64::from(le32(smart, at)));
         let flash = extended.filter(|page| is_page(page, HEALTH));
+        let monitor = latency.filter(|page| is_page(page, LATENCY) && page[0] & 1 == 1);
         Some(Health {
             percentage_used: Some(smart[5]),
-            host_written_bytes: Some(wide(smart, 48).saturating_mul(UNIT)),
-            flash_written_bytes: flash.map(|page| wide(page, 0)),
+            written: Written {
+                host_written_bytes: Some(wide(smart, 48).saturating_mul(UNIT)),
+                flash_written_bytes: flash.map(|page| wide(page, 0)),
+            },
             media_errors: Some(wide(smart, 160)),
             hot_minutes: Some(warm.saturating_add(hot)),
             throttled_s: Some(light.saturating_add(heavy)),
-            slow_trims: latency
-                .filter(|page| is_page(page, LATENCY))
-                .map_or(Vec::new(), slow_trims),
+            slow_trims: monitor.map_or(Vec::new(), slow_trims),
+            slow_trims_within_s: monitor.and_then(monitored_s),
         })
     }
 
@@ -94,44 +122,63 @@ impl Health {
         };
         let health = Health {
             percentage_used: statistic(7, 8).map(|share| (share & 0xff) as u8),
-            host_written_bytes: statistic(1, 24).map(|all| all.saturating_mul(sector_bytes)),
-            flash_written_bytes: None,
+            written: Written {
+                host_written_bytes: statistic(1, 24).map(|all| all.saturating_mul(sector_bytes)),
+                flash_written_bytes: None,
+            },
             media_errors: statistic(4, 8),
             hot_minutes: statistic(5, 80),
             throttled_s: None,
             slow_trims: Vec::new(),
+            slow_trims_within_s: None,
         };
         let is_empty = health.percentage_used.is_none()
-            && health.host_written_bytes.is_none()
+            && health.written == Written::default()
             && health.media_errors.is_none()
             && health.hot_minutes.is_none();
         (!is_empty).then_some(health)
     }
-
-    /// Bytes written to flash for each byte of the host; `None` where one isn't known or is 0.
-    pub fn write_amplification(&self) -> Option<f64> {
-        let some = |bytes: Option<u64>| bytes.filter(|&bytes| bytes > 0);
-        let (flash, host) = (
-            some(self.flash_written_bytes)?,
-            some(self.host_written_bytes)?,
-        );
-        Some(flash as f64 / host as f64)
-    }
 }
 
 /// Rows of counters have reserved, TRIM, write and read; those of stamps lack the first, and begin
-/// with the highest threshold.
+/// with the highest threshold. Bits of units go read, write, TRIM from the lowest threshold.
 fn slow_trims(page: &[u8]) -> Vec<SlowTrims> {
-    let bucket = |bucket: usize| {
-        let stamp = le64(page, 96 + (3 - bucket) * 24);
+    let is_measured = page[0] >> 2 & 1 == 1;
+    let counted = |bucket: usize, base: usize| {
+        let latency = le16(page, base + 192 + (3 - bucket) * 6);
+        let stamp = le64(page, base + 96 + (3 - bucket) * 24);
+        let is_time = le16(page, base + 216) >> (bucket * 3 + 2) & 1 == 1;
         SlowTrims {
             above_ms: (u32::from(page[6 + bucket]) + 1) * STEP_MS,
-            commands: le32(page, 32 + bucket * 16 + 4),
-            latency_ms: le16(page, 192 + (3 - bucket) * 6),
-            at_unix_ms: Some(stamp).filter(|&stamp| stamp != u64::MAX && stamp > 0),
+            commands: le32(page, base + 32 + bucket * 16 + 4).into(),
+            latency_ms: Some(latency).filter(|&ms| is_measured && ms > 0),
+            at_unix_ms: Some(stamp).filter(|&stamp| is_time && stamp != u64::MAX && stamp > 0),
+        }
+    };
+    let bucket = |bucket: usize| {
+        let (now, before) = (counted(bucket, 0), counted(bucket, BEFORE));
+        let slower = match now.latency_ms < before.latency_ms {
+            true => before,
+            false => now,
+        };
+        SlowTrims {
+            commands: now.commands + before.commands,
+            ..slower
         }
     };
     (0..4).map(bucket).collect()
+}
+
+/// The timer stands still while the drive is off; `None` where it is at its end.
+fn monitored_s(page: &[u8]) -> Option<u64> {
+    let (timer, threshold) = (le16(page, 2), le16(page, 4));
+    let counters = page.get(BEFORE + 32..BEFORE + 96)?;
+    // Without a count there may have been no time before.
+    let before = match counters.iter().any(|&byte| byte > 0) {
+        true => threshold,
+        false => 0,
+    };
+    (timer != u16::MAX).then(|| (u64::from(timer) + u64::from(before)) * TIMER_S)
 }
 
 fn is_page(page: &[u8], guid: [u8; 16]) -> bool {
@@ -150,101 +197,222 @@ fn wide(page: &[u8], at: usize) -> u64 {
 mod tests {
     use super::*;
 
-    fn smart() -> Vec<u8> {
-        let mut page = vec![0; 512];
-        page[5] = 7;
-        page[48..52].copy_from_slice(&2_000_000u32.to_le_bytes());
-        (page[160], page[192], page[196], page[224], page[228]) = (3, 10, 1, 60, 5);
+    /// A page of fields: offset, length in bytes, value.
+    fn page(fields: &[(usize, usize, u64)]) -> Vec<u8> {
+        let mut page = vec![0; PAGE];
+        for &(at, length, value) in fields {
+            page[at..at + length.min(8)].copy_from_slice(&value.to_le_bytes()[..length.min(8)]);
+        }
         page
     }
 
-    fn ocp(guid: [u8; 16], edit: impl Fn(&mut [u8])) -> Vec<u8> {
-        let mut page = vec![0; 512];
+    fn ocp(guid: [u8; 16], fields: &[(usize, usize, u64)]) -> Vec<u8> {
+        let mut page = page(fields);
         page[496..].copy_from_slice(&guid);
-        edit(&mut page);
         page
     }
 
     #[test]
-    fn smart_alone() {
-        let health = Health::of_nvme(&smart(), None, None).unwrap();
-        assert_eq!(health.percentage_used, Some(7));
-        assert_eq!(health.media_errors, Some(3));
-        assert_eq!(health.host_written_bytes, Some(1_024_000_000_000));
+    fn smart_alone_knows_the_host_and_not_the_flash() {
+        // Figures of <https://github.com/Linuxfabrik/monitoring-plugins/issues/222>, with times of
+        // heat, which that drive lacks.
+        let smart = page(&[
+            (5, 1, 3),
+            (32, 16, 5_716_382),
+            (48, 16, 28_604_965),
+            (64, 16, 77_254_184),
+            (80, 16, 239_905_015),
+            (112, 16, 201),
+            (128, 16, 9025),
+            (144, 16, 81),
+            (192, 4, 10),
+            (196, 4, 1),
+            (224, 4, 60),
+            (228, 4, 5),
+        ]);
+        let health = Health::of_nvme(&smart, None, None).unwrap();
+        assert_eq!(health.percentage_used, Some(3));
+        assert_eq!(health.media_errors, Some(0));
+        // It prints 14.6 TB.
+        let host = Some(14_645_742_080_000);
+        assert_eq!(health.written.host_written_bytes, host);
         assert_eq!(
             (health.hot_minutes, health.throttled_s),
             (Some(11), Some(65))
         );
-        assert_eq!(health.write_amplification(), None);
-        assert_eq!(Health::of_nvme(&[0; 511], None, None), None);
+        assert_eq!(health.written.amplification(), None);
+        assert_eq!(
+            (health.slow_trims, health.slow_trims_within_s),
+            (vec![], None)
+        );
+        assert_eq!(Health::of_nvme(&smart[1..], None, None), None);
+    }
+
+    /// A Samsung PM9A3 (MZQL2960HCJR-00A07) before and after 10 GiB of sequential writes:
+    /// `.claude/tasks/cassandra-waf-baseline/progress.md` of
+    /// <https://github.com/samueldlightfoot/cassandra>.
+    #[test]
+    fn flash_of_a_pm9a3_before_and_after_writing() {
+        // The host's 41.77 TB are rounded there; they grew by 20,972 units.
+        let counted = |units: u64, flash: u64| {
+            let smart = page(&[(5, 1, 3), (48, 16, units)]);
+            let extended = ocp(HEALTH, &[(0, 16, flash), (494, 2, 2)]);
+            let health = Health::of_nvme(&smart, Some(&extended), None).unwrap();
+            health.written
+        };
+        let before = counted(81_582_031, 48_196_878_213_120);
+        let after = counted(81_582_031 + 20_972, 48_207_615_631_360);
+        assert_eq!(
+            format!("{:.3}", before.amplification().unwrap()),
+            "1.154",
+            "over its life"
+        );
+        let written = after.since(&before);
+        assert_eq!(written.host_written_bytes, Some(10_737_664_000));
+        assert_eq!(written.flash_written_bytes, Some(10 << 30));
+        let times = written.amplification().unwrap();
+        assert!((times - 1.0).abs() < 3e-5, "{times}");
+        // A count that goes back is of a drive that was swapped.
+        assert_eq!(before.since(&after), Written::default());
+    }
+
+    /// The fields of C3h by OCP's table: thresholds as a factory sets them (30, 100, 155 and 235 ms),
+    /// the timer at 100 minutes of a week.
+    fn monitor(more: &[(usize, usize, u64)]) -> Vec<u8> {
+        let fields = [
+            (0, 1, 0x7),
+            (2, 2, 20),
+            (4, 2, 0x07e0),
+            (6, 1, 0x05),
+            (7, 1, 0x13),
+            (8, 1, 0x1e),
+            (9, 1, 0x2e),
+            (10, 2, 0x0fff),
+            (12, 1, 0x0a),
+            // Stamps of nothing are all ones, of TRIM from the highest threshold down.
+            (96, 8, u64::MAX),
+            (120, 8, u64::MAX),
+            (144, 8, u64::MAX),
+            (168, 8, u64::MAX),
+        ];
+        ocp(LATENCY, &[&fields, more].concat())
     }
 
     #[test]
-    fn flash_writes_and_slow_trims_need_their_guid() {
-        let flash = ocp(HEALTH, |page| {
-            page[..8].copy_from_slice(&4_096_000_000_000u64.to_le_bytes());
-        });
-        let slow = ocp(LATENCY, |page| {
-            (page[6], page[7], page[8], page[9]) = (19, 99, 199, 255);
-            // Bucket 0: 31 TRIMs, beside 9 writes; one of 120 ms.
-            (page[36], page[40]) = (31, 9);
-            page[96 + 72..96 + 80].copy_from_slice(&1_700_000_000_000u64.to_le_bytes());
-            page[192 + 18] = 120;
-            page[96..104].fill(0xff);
-        });
-        let health = Health::of_nvme(&smart(), Some(&flash), Some(&slow)).unwrap();
-        assert_eq!(health.write_amplification(), Some(4.0));
-        let first = health.slow_trims[0];
-        assert_eq!(
-            (first.above_ms, first.commands, first.latency_ms),
-            (100, 31, 120)
-        );
-        assert_eq!(first.at_unix_ms, Some(1_700_000_000_000));
-        let last = health.slow_trims[3];
-        assert_eq!(
-            (last.above_ms, last.commands, last.at_unix_ms),
-            (1280, 0, None)
-        );
-        // A vendor's own page of that number.
-        let other = Health::of_nvme(&smart(), Some(&slow), Some(&flash)).unwrap();
-        assert_eq!(
-            (other.flash_written_bytes, other.slow_trims),
-            (None, vec![])
-        );
+    fn slow_trims_by_the_latency_monitor() {
+        let smart = page(&[]);
+        let health = |page: &[u8]| Health::of_nvme(&smart, None, Some(page)).unwrap();
+        let quiet = health(&monitor(&[]));
+        let thresholds = |health: &Health| -> Vec<(u32, u64)> {
+            let all = health.slow_trims.iter();
+            all.map(|slow| (slow.above_ms, slow.commands)).collect()
+        };
+        assert_eq!(thresholds(&quiet), [(30, 0), (100, 0), (155, 0), (235, 0)]);
+        assert_eq!(quiet.slow_trims_within_s, Some(6000));
+        let at = 1_772_000_000_000;
+        let busy = monitor(&[
+            // 31 TRIMs from 100 ms on beside 9 writes and 7 reads, and one from 235 ms on.
+            (52, 4, 31),
+            (56, 4, 9),
+            (60, 4, 7),
+            (84, 4, 1),
+            // The one was at 2.4 s, and the drive knew the time; one of the 31 was at 120 ms after
+            // as many hours of operation.
+            (96, 8, at),
+            (192, 2, 2400),
+            (144, 8, 3_600_000),
+            (204, 2, 120),
+            (216, 2, 1 << 11),
+        ]);
+        let found = health(&busy);
+        assert_eq!(thresholds(&found), [(30, 0), (100, 31), (155, 0), (235, 1)]);
+        let recorded = |slow: SlowTrims| (slow.latency_ms, slow.at_unix_ms);
+        assert_eq!(recorded(found.slow_trims[0]), (None, None));
+        assert_eq!(recorded(found.slow_trims[1]), (Some(120), None));
+        assert_eq!(recorded(found.slow_trims[3]), (Some(2400), Some(at)));
+        // Of the week before there are 2 more, of which one was slower.
+        let mut week = busy.clone();
+        (week[BEFORE + 52], week[BEFORE + 204]) = (2, 140);
+        let found = health(&week);
+        assert_eq!(thresholds(&found)[1], (100, 33));
+        assert_eq!(found.slow_trims[1].latency_ms, Some(140));
+        assert_eq!(found.slow_trims_within_s, Some(6000 + 7 * 86_400));
+        // Switched off, without latencies, and with a timer at its end.
+        let with = |at: usize, value: u8| {
+            let mut page = busy.clone();
+            page[at] = value;
+            page
+        };
+        assert_eq!(health(&with(0, 0b110)).slow_trims, []);
+        let unmeasured = health(&with(0, 0b001));
+        assert_eq!(unmeasured.slow_trims[3].latency_ms, None);
+        let mut ended = with(2, 0xff);
+        ended[3] = 0xff;
+        assert_eq!(health(&ended).slow_trims_within_s, None);
+    }
+
+    #[test]
+    fn pages_of_a_vendor_are_none_of_ocp() {
+        let (flash, slow) = (ocp(HEALTH, &[(0, 16, 9)]), monitor(&[(52, 4, 31)]));
+        let health = Health::of_nvme(&page(&[]), Some(&slow), Some(&flash)).unwrap();
+        assert_eq!(health.written.flash_written_bytes, None);
+        assert_eq!(health.slow_trims, []);
     }
 
     #[test]
     fn counts_beyond_64_bits_stay_at_the_most() {
-        let mut page = smart();
-        page[56] = 1;
-        let health = Health::of_nvme(&page, None, None).unwrap();
-        assert_eq!(health.host_written_bytes, Some(u64::MAX));
+        let smart = page(&[(48, 16, 7), (56, 8, 1)]);
+        let health = Health::of_nvme(&smart, None, None).unwrap();
+        assert_eq!(health.written.host_written_bytes, Some(u64::MAX));
+    }
+
+    /// Page 04h of ATA with its header, each statistic with its flags in the highest byte.
+    fn statistics(number: u64, values: &[(usize, u64, u64)]) -> Vec<u8> {
+        let mut fields = vec![(0, 2, 1), (2, 1, number)];
+        let values = values
+            .iter()
+            .map(|&(at, flags, value)| (at, 8, flags << 56 | value));
+        fields.extend(values);
+        page(&fields)
     }
 
     #[test]
     fn statistics_of_ata_are_known_where_the_drive_says_so() {
-        let page = |number: u8, values: &[(usize, u64)]| {
-            let mut page = vec![0; PAGE];
-            (page[0], page[2]) = (1, number);
-            for (at, value) in values {
-                page[*at..at + 8].copy_from_slice(&value.to_le_bytes());
-            }
-            page
-        };
-        let valid = 0b1100_0000 << 56;
-        let pages = [
-            // Of a Micron 5100: 6,338,402,530,321 sectors, 1 % used (normalized).
-            page(1, &[(24, valid | 6_338_402_530_321)]),
-            page(7, &[(8, valid | 0x20 << 56 | 1)]),
-            // Supported without a value; a page that is none of these.
-            page(4, &[(8, 0x80 << 56 | 5)]),
-            page(6, &[(8, valid | 7), (80, valid | 9)]),
+        // An Intel D3-S4510: <https://github.com/smartmontools/smartmontools/pull/619>. It prints
+        // 14.9 TB; its timestamp lies beside.
+        let intel = [
+            statistics(
+                1,
+                &[
+                    (8, 0xc0, 167),
+                    (24, 0xc0, 29_165_644_238),
+                    (32, 0xc0, 256_185_753),
+                    (40, 0xc0, 183_260_735_283),
+                    (56, 0xc0, 2_112_490_820),
+                ],
+            ),
+            statistics(4, &[(8, 0xc0, 0)]),
         ];
-        let health = Health::of_ata(&pages.concat(), 512).unwrap();
-        assert_eq!(health.host_written_bytes, Some(6_338_402_530_321 * 512));
+        let health = Health::of_ata(&intel.concat(), 512).unwrap();
+        let host = Some(29_165_644_238 * 512);
+        assert_eq!(health.written.host_written_bytes, host);
+        assert_eq!(
+            (health.media_errors, health.percentage_used),
+            (Some(0), None)
+        );
+        // A Toshiba HK4R, whose share is normalized (flag N):
+        // <https://github.com/smartmontools/smartmontools/issues/312>; the errors are supported and
+        // have no value, and page 6 has none of this.
+        let toshiba = [
+            statistics(4, &[(8, 0x80, 5)]),
+            statistics(6, &[(8, 0xc0, 7), (80, 0xc0, 9)]),
+            statistics(7, &[(8, 0xe0, 1)]),
+        ];
+        let health = Health::of_ata(&toshiba.concat(), 512).unwrap();
         assert_eq!(health.percentage_used, Some(1));
+        assert_eq!(health.written, Written::default());
         assert_eq!((health.media_errors, health.hot_minutes), (None, None));
-        assert_eq!(Health::of_ata(&page(6, &[(8, valid | 7)]), 512), None);
+        assert_eq!(Health::of_ata(&toshiba[1], 512), None);
         assert_eq!(Health::of_ata(&[1; PAGE - 1], 512), None);
     }
 }

@@ -13,7 +13,7 @@ use std::{fs, io};
 use linux::SysRoot;
 use linux::identify::{self, Answers, Page};
 use linux::sysroot::{entries, line, number};
-use record::{AtaTrim, DiscardLimits};
+use record::{AtaTrim, DeviceInfo, DiscardLimits, Written};
 use serde::Serialize;
 
 pub use ata::Ata;
@@ -231,19 +231,13 @@ impl Drive {
             Err(_) if !is_needed => return Ok(()),
             answers => answers?,
         };
-        let page = |page: Page| -> Option<&[u8]> { found(&answers, page) };
+        let page = |page: Page| found(&answers, page);
         if let (Some(controller), Some(namespace)) =
             (page(Page::NvmeController), page(Page::NvmeNamespace))
         {
             self.nvme = Nvme::parse(controller, namespace, page(Page::NvmeCommandSet));
         }
-        let extended = (page(Page::OcpHealth), page(Page::OcpLatency));
-        let sector = || number(&sys.class(&self.name).join("queue/logical_block_size"));
-        self.health = match (page(Page::NvmeHealth), page(Page::AtaStatistics)) {
-            (Some(smart), _) => Health::of_nvme(smart, extended.0, extended.1),
-            (None, Some(pages)) => sector().and_then(|bytes| Health::of_ata(pages, bytes)),
-            (None, None) => None,
-        };
+        self.health = health(sys, &self.name, &answers);
         if let Some(bytes) = page(Page::Ata) {
             self.ata = Ata::parse(bytes).or(self.ata.take());
         }
@@ -272,6 +266,34 @@ impl Drive {
 fn found(answers: &Answers, wanted: Page) -> Option<&[u8]> {
     let (_, answer) = answers.iter().find(|(page, _)| *page == wanted)?;
     answer.as_deref().ok()
+}
+
+fn health(sys: &SysRoot, name: &str, answers: &Answers) -> Option<Health> {
+    let page = |page: Page| found(answers, page);
+    let sector = || number(&sys.class(name).join("queue/logical_block_size"));
+    match (page(Page::NvmeHealth), page(Page::AtaStatistics)) {
+        (Some(smart), _) => Health::of_nvme(smart, page(Page::OcpHealth), page(Page::OcpLatency)),
+        (None, Some(pages)) => Health::of_ata(pages, sector()?),
+        (None, None) => None,
+    }
+}
+
+/// The bytes that the drive of a leaf counts as written over its life; `None` of a drive that counts
+/// none, and where this process may not ask it.
+pub fn life(sys: &SysRoot, device: &DeviceInfo) -> Option<Written> {
+    if !device.leaf {
+        return None;
+    }
+    let name = device.drive.as_ref().map_or(&device.name, |it| &it.name);
+    let place = fs::canonicalize(sys.class(name)).ok()?;
+    let pages: &[Page] = match transport(&place.to_string_lossy(), name) {
+        Transport::Nvme => &[Page::NvmeHealth, Page::OcpHealth],
+        Transport::Ata => &[Page::AtaStatistics],
+        _ => return None,
+    };
+    let answers = identify::pages(sys, name, pages).ok()?;
+    let written = health(sys, name, &answers)?.written;
+    Some(written).filter(|written| *written != Written::default())
 }
 
 /// By the driver's directories on the way to the device.

@@ -122,8 +122,43 @@ fn what_an_ata_drive_remembers() {
     let path = machine.root().join("identify/sda/ata-statistics");
     std::fs::write(path, page).unwrap();
     let health = drive(&machine, "sda").health.unwrap();
-    assert_eq!(health.host_written_bytes, Some(3 * 4096));
+    let written = health.written;
+    assert_eq!(written.host_written_bytes, Some(3 * 4096));
     assert_eq!(health.percentage_used, None);
+}
+
+#[test]
+fn a_leaf_is_asked_for_its_life_at_its_drive() {
+    let machine = Machine::new("");
+    let sys = SysRoot::at(machine.root());
+    machine.device("pci/nvme/nvme0/nvme0n1", "259:0", Some(1 << 30));
+    machine.device("virtual/block/loop3", "7:3", Some(1 << 20));
+    let partition = DeviceInfo {
+        drive: Some(record::WholeDrive {
+            name: "nvme0n1".into(),
+            size_bytes: 1 << 39,
+        }),
+        ..DeviceInfo::disk("nvme0n1p2")
+    };
+    assert_eq!(life(&sys, &partition), None, "it does not answer");
+    machine.write("identify/nvme0n1/nvme-health", &{
+        let mut page = vec![0u8; 512];
+        page[48] = 2;
+        String::from_utf8(page).unwrap()
+    });
+    let known = Written {
+        host_written_bytes: Some(2 * 512_000),
+        flash_written_bytes: None,
+    };
+    assert_eq!(life(&sys, &partition), Some(known));
+    let above = DeviceInfo {
+        leaf: false,
+        ..partition
+    };
+    assert_eq!(life(&sys, &above), None);
+    for other in ["loop3", "sdq"] {
+        assert_eq!(life(&sys, &DeviceInfo::disk(other)), None, "{other}");
+    }
 }
 
 #[test]

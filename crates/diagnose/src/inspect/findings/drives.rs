@@ -2,7 +2,7 @@
 
 use record::AtaTrim;
 use storage::drive::{Drive, Transport};
-use storage::stack::{Effect, Mounted};
+use storage::stack::{Effect, Mounted, Stack};
 
 use super::super::prove::Outcome;
 use super::super::{Inspection, Proof};
@@ -182,20 +182,27 @@ fn capped(drive: &Drive) -> Option<Finding> {
 
 /// TRIMs that the drive itself recorded as slow.
 fn remembers(drive: &Drive) -> Option<Finding> {
-    let slow = &drive.health.as_ref()?.slow_trims;
+    let health = drive.health.as_ref()?;
     // Each threshold is above the one before, and a command counts once.
-    let slow: Vec<_> = slow.iter().filter(|one| one.commands > 0).collect();
-    let commands: u64 = slow.iter().map(|one| u64::from(one.commands)).sum();
-    let slowest = slow.iter().map(|one| one.latency_ms).max()?;
+    let slow = health.slow_trims.iter().filter(|one| one.commands > 0);
+    let slow: Vec<_> = slow.collect();
+    let commands: u64 = slow.iter().map(|one| one.commands).sum();
     let above = slow.first()?.above_ms;
+    let within = health.slow_trims_within_s.map(|all| {
+        let long = record::units::seconds(all as f64);
+        format!(" in {long} of operation")
+    });
+    let slowest = slow.iter().filter_map(|one| one.latency_ms).max();
+    let slowest = slowest.map(|ms| {
+        let long = record::units::latency_us(f64::from(ms) * 1e3);
+        format!("; the slowest recorded took {long}")
+    });
     Some(
         Finding::new("trims-recorded-slow", &drive.name)
             .with("commands", record::units::counted(commands, "TRIM command"))
             .with("above", format!("{above} ms"))
-            .with(
-                "slowest",
-                record::units::latency_us(f64::from(slowest) * 1e3),
-            )
+            .with("within", within.unwrap_or_default())
+            .with("slowest", slowest.unwrap_or_default())
             .evidence("OCP log page C3h", format!("{commands} above {above} ms")),
     )
 }
@@ -203,12 +210,13 @@ fn remembers(drive: &Drive) -> Option<Finding> {
 /// Flash that is written far more than the host writes, where nothing trims.
 fn amplified(facts: &Inspection, drive: &Drive) -> Option<Finding> {
     const MUCH: f64 = 3.0;
-    let times = drive.health.as_ref()?.write_amplification()?;
-    let mut above = facts.stacks.iter();
-    let trimmed = above.any(|stack| {
+    let times = drive.health.as_ref()?.written.amplification()?;
+    let policy = &facts.policy;
+    let is_trimmed = |stack: &Stack| {
         stack.layer(&drive.name).is_some()
-            && stack.file_system.as_ref().is_some_and(Mounted::is_online)
-    });
+            && (stack.trims_online() || policy.trims(stack.subject()).next().is_some())
+    };
+    let trimmed = facts.stacks.iter().any(is_trimmed) || policy.may_trim();
     (times > MUCH && !trimmed).then(|| {
         Finding::new("amplified", &drive.name)
             .with("times", format!("{times:.1}"))

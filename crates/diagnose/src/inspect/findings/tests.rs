@@ -8,6 +8,7 @@ use super::super::{Inspection, Now, Options, Proof, Scope, inspect};
 use super::*;
 
 mod advice;
+mod life;
 
 const GIB: u64 = 1 << 30;
 

@@ -139,10 +139,11 @@ fn health(rows: &mut Rows<'_>, page: &Health) {
             rows.add(name, value);
         }
     };
-    add("written by the host", page.host_written_bytes.map(bytes));
-    let flash = page.flash_written_bytes.map(|flash| {
-        let amplified = page
-            .write_amplification()
+    let written = &page.written;
+    add("written by the host", written.host_written_bytes.map(bytes));
+    let flash = written.flash_written_bytes.map(|flash| {
+        let amplified = written
+            .amplification()
             .map(|times| format!("{times:.1} times as much"));
         let amplified = amplified.unwrap_or_else(|| "the host wrote nothing".to_owned());
         format!("{}, {amplified}", bytes(flash))
@@ -157,17 +158,22 @@ fn health(rows: &mut Rows<'_>, page: &Health) {
         .throttled_s
         .map(|all| record::units::seconds(all as f64));
     add("throttled for", throttled);
+    let within = page.slow_trims_within_s;
+    let within = within.map(|all| record::units::seconds(all as f64));
+    add("TRIMs watched for (OCP C3h)", within);
     for slow in &page.slow_trims {
-        let at = slow
-            .at_unix_ms
-            .map(|ms| record::units::utc(ms as f64 / 1e3));
-        let at = at.map_or(String::new(), |at| {
-            format!(", one of {} ms at {at}", slow.latency_ms)
-        });
-        rows.add(
-            &format!("TRIMs above {} ms (OCP C3h)", slow.above_ms),
-            format!("{}{at}", record::units::count(slow.commands.into())),
-        );
+        let utc = |ms: u64| record::units::utc(ms as f64 / 1e3);
+        let one = [
+            slow.latency_ms.map(|ms| format!(" of {ms} ms")),
+            slow.at_unix_ms.map(|ms| format!(" at {}", utc(ms))),
+        ];
+        let one: String = one.into_iter().flatten().collect();
+        let one = match one.as_str() {
+            "" => one,
+            _ => format!(", one{one}"),
+        };
+        let name = format!("TRIMs above {} ms (OCP C3h)", slow.above_ms);
+        rows.add(&name, count(slow.commands) + &one);
     }
 }
 

@@ -537,35 +537,13 @@ fn quotas_of_btrfs_are_named() {
 }
 
 #[test]
-fn a_drive_that_recorded_slow_trims_and_writes_much() {
-    let machine = nvme("ext4", "rw,nodiscard");
-    let page = |name: &str, guid: &[u8], edit: &dyn Fn(&mut [u8])| {
-        let mut page = vec![0; 512];
-        page[496..496 + guid.len()].copy_from_slice(guid);
-        edit(&mut page);
-        machine.write(&format!("identify/nvme0n1/{name}"), "");
-        let path = machine.root().join(format!("identify/nvme0n1/{name}"));
-        std::fs::write(path, page).unwrap();
-    };
-    page("nvme-health", &[], &|page| page[49] = 1);
-    let flash = b"\xc5\xaf\x10\x28\xea\xbf\xf2\xa4\x9c\x4f\x6f\x7c\xc9\x14\xd5\xaf";
-    page("ocp-health", flash, &|page| page[3] = 30);
-    let slow = b"\x92\x7a\xc0\x8c\xd0\x84\x6c\x9c\x70\x43\xe6\xd4\x58\x5e\xd4\x85";
-    page("ocp-latency", slow, &|page| {
-        (page[6], page[36], page[52], page[210]) = (19, 30, 1, 120);
-    });
-    let found = finding(&machine, "trims-recorded-slow");
-    let words = "31 TRIM commands above 100 ms, the slowest at 120 ms";
-    assert!(found.what.contains(words), "{}", found.what);
-    let found = finding(&machine, "amplified");
-    assert!(found.what.contains("3.8 times"), "{}", found.what);
-    assert!(!ids(&nvme("ext4", "rw,nodiscard")).contains(&"amplified"));
-}
-
-#[test]
 fn every_rule_is_documented_and_has_a_test() {
     let page = include_str!("../../../../../../docs/inspect.md");
-    let tests = concat!(include_str!("../tests.rs"), include_str!("advice.rs"));
+    let tests = concat!(
+        include_str!("../tests.rs"),
+        include_str!("advice.rs"),
+        include_str!("life.rs")
+    );
     // Only a real btrfs has deleted subvolumes: end-to-end tests have that rule.
     for (id, _) in RULES {
         assert!(
