@@ -102,6 +102,7 @@ pub(crate) fn finish(record: &mut RunRecord, deletion: Option<Moment>) -> Result
         reason: EndReason::Completed,
         message: None,
         unfinished: vec![],
+        lives: Vec::new(),
     }))
 }
 

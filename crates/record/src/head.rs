@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::Written;
+
 /// The schema named in every record's head.
 pub const RUN_SCHEMA: &str = "trimbench.run/1";
 
@@ -238,6 +240,9 @@ pub struct DeviceInfo {
     /// How its discards are counted.
     #[serde(default, skip_serializing_if = "Counting::is_plain")]
     pub counting: Counting,
+    /// Bytes written over its drive's life when the run began, where the drive counts them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub life: Option<Written>,
 }
 
 impl DeviceInfo {
@@ -259,6 +264,7 @@ impl DeviceInfo {
             card: BTreeMap::new(),
             counting: Counting::default(),
             drive: None,
+            life: None,
         }
     }
 

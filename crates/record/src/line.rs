@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Head;
+use super::{Head, Written};
 use crate::absence::Absent;
 use crate::waits::Waits;
 
@@ -275,6 +275,10 @@ pub struct End {
     /// Operations that never finished.
     #[serde(default)]
     pub unfinished: Vec<Unfinished>,
+    /// [`DeviceInfo::life`](super::DeviceInfo::life) of each of [`Head::devices`] now; empty where
+    /// nobody asked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lives: Vec<Option<Written>>,
 }
 
 /// Why a run ended.

@@ -279,6 +279,7 @@ impl RunRecord {
                 unfinished.oldest_us / 1e6,
             )?;
         }
+        at_most("drives' lives", end.lives.len(), self.head.devices.len())?;
         self.end = Some(end.clone());
         Ok(())
     }

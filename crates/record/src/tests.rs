@@ -97,6 +97,10 @@ fn lines(n: u32) -> Vec<Line> {
             operations: 3,
             oldest_us: 5.0,
         }],
+        lives: vec![Some(Written {
+            host_written_bytes: Some(7),
+            flash_written_bytes: None,
+        })],
     }));
     lines
 }
@@ -290,6 +294,7 @@ fn absurd_lines_do_not_fit() {
         reason,
         message: None,
         unfinished: vec![unknown],
+        lives: Vec::new(),
     };
     assert!(matches!(
         record.push(&Line::End(end)),
@@ -300,7 +305,16 @@ fn absurd_lines_do_not_fit() {
         reason,
         message: None,
         unfinished: vec![],
+        lives: vec![None],
     };
+    let many = End {
+        lives: vec![None; 2],
+        ..end.clone()
+    };
+    assert!(matches!(
+        record.push(&Line::End(many)),
+        Err(PushError::TooMany { .. })
+    ));
     record.push(&Line::End(end)).unwrap();
     assert_eq!(
         record.push(&Line::Interval(interval(9, 1, 1))),

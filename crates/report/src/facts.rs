@@ -1,5 +1,6 @@
 //! The figures a verdict rests on, a labelled line each.
 
+use ::judge::verdict::provenance::Drive;
 use ::judge::verdict::{
     Between, Control, Deletion, Dip, DipDiscards, Discard, Finding, Fit, Foreground, Gain,
     GainFinding, OthersDiscards, Stall, Waited, WriteFigures, Writes,
@@ -8,7 +9,7 @@ use ::judge::{Verdict, counting};
 
 use record::units::{MIB, byte_rate, bytes, counted, latency_us, percent, seconds};
 
-use crate::words::Tone;
+use crate::words::{self, Tone};
 
 /// More dips than this say no more than their number does.
 const DIPS_SHOWN: usize = 3;
@@ -32,6 +33,7 @@ pub(crate) fn all(verdict: &Verdict) -> Vec<Fact> {
     discard(&mut facts, verdict);
     facts.extend(verdict.others.as_ref().map(others));
     facts.extend(verdict.writes.as_ref().map(writes));
+    facts.extend(drives(&verdict.target.drives));
     if let Some(fit) = &verdict.fit {
         facts.extend(cost(fit));
         let text = barrier(fit, verdict.target.drives.len());
@@ -67,6 +69,25 @@ fn writes(writes: &Writes) -> Fact {
     let (parts, interval) = (parts.join(", "), seconds(writes.interval_ms / 1e3));
     let how = format!("(±: standard deviation of intervals of {interval})");
     fact("writes", Tone::Plain, format!("{parts} {how}"))
+}
+
+/// Returns what the drives counted in the run.
+fn drives(drives: &[Drive]) -> Option<Fact> {
+    let counted = |drive: &Drive| {
+        let written = drive.written?;
+        let whose = match drives.len() {
+            1 => String::new(),
+            _ => format!("{}: ", drive.name),
+        };
+        let times = drive.write_amplification;
+        let times = times.map_or(String::new(), |times| {
+            format!(": write amplification {times:.2}")
+        });
+        Some(format!("{whose}{}{times}", words::written(&written)?))
+    };
+    let all: Vec<String> = drives.iter().filter_map(counted).collect();
+    let text = format!("by its own count {}", all.join("; "));
+    (!all.is_empty()).then(|| fact("drive", Tone::Plain, text))
 }
 
 /// Returns what a trim of all free space gained.
@@ -428,6 +449,8 @@ fn control(control: &Control) -> Fact {
 
 #[cfg(test)]
 mod tests {
+    use record::Written;
+
     use super::*;
 
     #[test]
@@ -461,6 +484,46 @@ mod tests {
         }
         let many = barrier(&fit(8.0, [7.9, 8.1], stopped), 3).unwrap();
         assert!(many.ends_with(", but 3 drives take turns"), "{many}");
+    }
+
+    #[test]
+    fn drives_tell_what_they_counted() {
+        let drive = |name: &str, host, flash, write_amplification| Drive {
+            name: name.to_owned(),
+            model: None,
+            firmware: None,
+            size_bytes: None,
+            rotational: None,
+            discard_max_bytes: None,
+            life: None,
+            written: Some(Written {
+                host_written_bytes: host,
+                flash_written_bytes: flash,
+            }),
+            write_amplification,
+        };
+        let text = |all: &[Drive]| drives(all).map(|fact| fact.text);
+        let flash = drive("nvme0n1", Some(8 << 30), Some(12 << 30), Some(1.5));
+        assert_eq!(
+            text(std::slice::from_ref(&flash)).as_deref(),
+            Some(
+                "by its own count 8.0 GiB written by the host, 12.0 GiB to flash: write \
+                 amplification 1.50"
+            )
+        );
+        let host = drive("sda", Some(8 << 30), None, None);
+        assert!(
+            text(&[flash, host.clone()])
+                .unwrap()
+                .ends_with("write amplification 1.50; sda: 8.0 GiB written by the host")
+        );
+        assert_eq!(
+            text(&[Drive {
+                written: None,
+                ..host
+            }]),
+            None
+        );
     }
 
     #[test]

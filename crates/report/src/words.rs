@@ -9,7 +9,9 @@ use ::judge::verdict::{BaselineFrom, Finding, Reason};
 use ::record::RunRecord;
 pub(crate) use ::record::units::utc;
 use ::record::units::{self, bytes, percent, rate, seconds};
-use ::record::{ActorInfo, DiscardSetting, EventKind, Head, LoopKind, Part, PhaseName, Target};
+use ::record::{
+    ActorInfo, DiscardSetting, EventKind, Head, LoopKind, Part, PhaseName, Target, Written,
+};
 use storage::FileSystem;
 
 /// How good or bad a statement is; the caller decides how that looks.
@@ -99,6 +101,15 @@ pub(crate) fn discard_setting(setting: DiscardSetting) -> (Tone, &'static str) {
         }
         DiscardSetting::Unknown => (Tone::Warn, "unknown here"),
     }
+}
+
+/// The bytes that a drive counts, e.g. `8.0 GiB written by the host, 12.0 GiB to flash`; `None` where it
+/// doesn't count those of the host.
+pub(crate) fn written(written: &Written) -> Option<String> {
+    let host = bytes(written.host_written_bytes?);
+    let flash = written.flash_written_bytes.map(bytes);
+    let flash = flash.map_or(String::new(), |flash| format!(", {flash} to flash"));
+    Some(format!("{host} written by the host{flash}"))
 }
 
 /// The work of an actor, e.g. `random 4 KiB read, direct, io_uring, closed loop at depth 8`.

@@ -6,6 +6,8 @@ mod common;
 #[path = "common/xml.rs"]
 mod xml;
 
+use judge::Verdict;
+use judge::verdict::{Gain, GainFinding};
 use record::*;
 use report::svg;
 use xml::assert_well_formed;
@@ -61,4 +63,32 @@ fn records_without_anything_have_pictures_too() {
     });
     let pictures = svg::pictures(&record, &verdict);
     pictures.iter().for_each(assert_well_formed);
+}
+
+#[test]
+fn the_picture_of_a_gain_has_the_bytes_written() {
+    let (record, mut verdict) = (common::READER.record(), common::READER.verdict());
+    verdict.gain = Some(Gain {
+        finding: GainFinding::Nothing,
+        why: None,
+        sentence: String::new(),
+        trimmed_bytes: Some(1),
+        written_bytes: 31 << 30,
+        cache_bytes: None,
+        rate: None,
+        p99_us: None,
+        trend: None,
+    });
+    let title = |verdict: &Verdict| {
+        let picture = &svg::pictures(&record, verdict)[0].svg;
+        let title = picture.split("<title>").nth(1).unwrap();
+        title.split("</title>").next().unwrap().to_owned()
+    };
+    assert_eq!(title(&verdict), "Rate of reader (31.0 GiB written)");
+    verdict.target = judge::verdict::provenance::Target::of(&record);
+    verdict.target.drives[0].write_amplification = Some(1.5);
+    let all = "Rate of reader (31.0 GiB written, write amplification 1.50)";
+    assert_eq!(title(&verdict), all);
+    verdict.gain = None;
+    assert_eq!(title(&verdict), "Rate of reader");
 }

@@ -297,6 +297,7 @@ impl Recorder {
             reason: EndReason::Completed,
             message: None,
             unfinished: Vec::new(),
+            lives: Vec::new(),
         }));
         (self.record, self.free)
     }

@@ -3,6 +3,7 @@
 import json
 import re
 
+import stacks
 from cases import case, inspected, same
 
 #: The answer of `inspect --all`, by name: it is asked once.
@@ -69,6 +70,25 @@ def nvme_pages_are_those_of_nvme_cli(guest):
         # What was written since it was asked counts, too.
         written = drive["health"]["host_written_bytes"]
         assert 0 <= written <= int(life["data_units_written"]) * 512_000, (written, life)
+
+
+@case(short=True)
+def a_run_has_what_the_drive_counted(guest):
+    device, drive = drive_of(guest, "spaces")
+    life = drive["health"]["host_written_bytes"]
+    with stacks.mounted(guest, f"/dev/{device}") as mount:
+        options = ("--size 64M --set foreground.size=32M --settle 0s --baseline 1s --recovery 1s --rate 50 "
+                   "--json /tmp/verdict")
+        text = guest.run(f"trimbench run {options} {mount} 2>&1", 300).out
+        ran = guest.json("cat /tmp/verdict")["target"]["drives"][0]
+        theirs = int(guest.json(f"nvme smart-log /dev/{device} -o json")["data_units_written"]) * 512_000
+    counted = ran["written"]["host_written_bytes"]
+    assert ran["name"] == device and counted >= 96 << 20, ran
+    # mkfs wrote before the run, and the mount after it.
+    assert life <= ran["life"]["host_written_bytes"] and ran["life"]["host_written_bytes"] + counted <= theirs, (ran, theirs)
+    assert ran["written"]["flash_written_bytes"] is None and "write_amplification" not in ran, ran
+    assert "over its life" in text and "by its own count" in text, text
+    same("spaces", "run counts the host's writes", True, "nvme smart-log", True)
 
 
 @case(short=True)

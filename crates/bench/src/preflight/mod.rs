@@ -5,12 +5,13 @@ use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use judge::counting;
+use linux::SysRoot;
 use load::Clock;
 use record::units::names;
-use record::{DiscardsAtMost, Head, RUN_SCHEMA, Target};
+use record::{DeviceInfo, DiscardsAtMost, Head, RUN_SCHEMA, Target};
 use rustix::fs::{Access, AtFlags, CWD};
-use storage::FileSystem;
 use storage::raw::RawDevice;
+use storage::{FileSystem, drive};
 
 use crate::actors::{Actors, names_differ};
 use crate::error::BenchError;
@@ -187,7 +188,15 @@ fn head_of(plan: &Plan, survey: &Survey, actors: &Actors) -> Head {
         scenario: serde_json::to_value(plan).unwrap_or_default(),
         interval_ms: plan.phases.interval().as_secs_f64() * 1e3,
         actors: own.collect(),
-        devices: survey.devices.clone(),
+        devices: survey.devices.iter().map(counted).collect(),
+    }
+}
+
+/// A device with what its drive counts now.
+fn counted(device: &DeviceInfo) -> DeviceInfo {
+    DeviceInfo {
+        life: drive::life(&SysRoot::host(), device),
+        ..device.clone()
     }
 }
 

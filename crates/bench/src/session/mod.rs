@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use linux::SysRoot;
 use load::workers::{Began, RunWorkers};
 use load::{Actor, Allowance, Clock, Deletion, Nanos, Workers};
 use presence::Presence;
@@ -18,6 +19,7 @@ use record::{
     Unfinished,
 };
 use second::{SecondSoFar, Stretches};
+use storage::drive::life;
 
 use crate::drain::Discarded;
 use crate::error::BenchError;
@@ -238,11 +240,17 @@ impl Session<'_> {
             let waits = explain(&self.record, zero_s);
             self.line(Line::Waits(Box::new(waits)));
         }
+        let (sys, devices) = (SysRoot::host(), &self.record.head.devices);
+        let lives = match devices.iter().any(|device| device.life.is_some()) {
+            true => devices.iter().map(|device| life(&sys, device)).collect(),
+            false => Vec::new(),
+        };
         self.line(Line::End(End {
             at_s: self.clock.now().as_secs_f64(),
             reason,
             message,
             unfinished,
+            lives,
         }));
         let ended = self.sink.map_or(Ok(()), Sink::finish);
         let taken = self

@@ -110,6 +110,7 @@ impl Recording {
             reason: EndReason::Completed,
             message: None,
             unfinished: Vec::new(),
+            lives: Vec::new(),
         })
     }
 }

@@ -305,7 +305,7 @@ fn blank(record: &RunRecord) -> Verdict {
     Verdict {
         schema: VERDICT_SCHEMA.to_owned(),
         run: provenance::Run::of(&record.head),
-        target: provenance::Target::of(&record.head),
+        target: provenance::Target::of(record),
         slower: slower(record),
         absences: presence::absences(record),
         waits: waits::waited(record),

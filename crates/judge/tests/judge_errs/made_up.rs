@@ -122,6 +122,7 @@ pub(crate) fn record(
         reason: EndReason::Completed,
         message: None,
         unfinished: vec![],
+        lives: Vec::new(),
     };
     record.push(&Line::End(end)).unwrap();
     record

@@ -12,7 +12,9 @@ pub(crate) use frame::Medium;
 pub(crate) use picture::{curves, over_time};
 
 use judge::Verdict;
+use judge::verdict::Gain;
 use record::RunRecord;
+use record::units::bytes;
 
 use crate::charts;
 
@@ -37,11 +39,26 @@ pub fn pictures(record: &RunRecord, verdict: &Verdict) -> Vec<Picture> {
             svg: frame.file(),
         });
     };
-    for chart in charts::over_time(record) {
+    let gain = verdict.gain.as_ref().map(|gain| written(gain, verdict));
+    for mut chart in charts::over_time(record) {
+        chart.title += gain
+            .as_deref()
+            .filter(|_| chart.id == "rate-0")
+            .unwrap_or_default();
         add(chart.id.clone(), over_time(&chart, &spans, medium));
     }
     for of in charts::curves(record) {
         add(format!("curves-{}", of.actor), curves(&of, medium));
     }
     all
+}
+
+/// The bytes written in a run that measures a gain, for its title.
+fn written(gain: &Gain, verdict: &Verdict) -> String {
+    let drives = verdict.target.drives.iter();
+    let times = drives.filter_map(|drive| drive.write_amplification);
+    let times: String = times
+        .map(|times| format!(", write amplification {times:.2}"))
+        .collect();
+    format!(" ({} written{times})", bytes(gain.written_bytes))
 }

@@ -140,6 +140,10 @@ impl<'a> Tree<'a> {
             let branch = format!("{trunk}{stem}");
             draw(page, &" ".repeat(LABEL), &branch, &[ink(hue, limits)]);
         }
+        if let Some(life) = device.life.as_ref().and_then(words::written) {
+            let life = ink(Ink::Dim, format!("over its life {life}"));
+            draw(page, &" ".repeat(LABEL), trunk, &[life]);
+        }
         let devices = self.devices;
         let named = |name: &String| devices.iter().find(|other| other.name == *name);
         let below: Vec<&DeviceInfo> = device.below.iter().filter_map(named).collect();
@@ -211,4 +215,38 @@ fn limits(device: &DeviceInfo) -> (Ink, String) {
     let (most, granularity) = (bytes(limits.max_bytes), bytes(limits.granularity_bytes));
     let text = format!("discards up to {most}{hardware} in {segments}, granularity {granularity}");
     (Ink::Dim, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use record::Written;
+
+    use super::*;
+
+    #[test]
+    fn a_drive_tells_its_life_if_it_counts_it() {
+        let shown = |life| {
+            let style = Style {
+                colour: false,
+                width: 100,
+                unicode: true,
+            };
+            let mut page = Page::new(&style);
+            let drive = DeviceInfo {
+                life,
+                ..DeviceInfo::disk("nvme0n1")
+            };
+            devices(&mut page, &[drive]);
+            page.finish()
+        };
+        let life = Written {
+            host_written_bytes: Some(38 << 40),
+            flash_written_bytes: Some(44 << 40),
+        };
+        let line = "over its life 38.0 TiB written by the host, 44.0 TiB to flash";
+        assert!(shown(Some(life)).contains(line), "{}", shown(Some(life)));
+        for unknown in [None, Some(Written::default())] {
+            assert!(!shown(unknown).contains("life"), "{}", shown(unknown));
+        }
+    }
 }

@@ -111,6 +111,7 @@ pub fn device(name: &str, kind: DeviceKind, level: u32, below: &[&str]) -> Devic
         card: Default::default(),
         counting: Default::default(),
         drive: None,
+        life: None,
     }
 }
 

@@ -150,6 +150,7 @@ pub fn record(outcome: &Outcome, fs: &str, readers: Readers, deleted: Time) -> R
             reason: EndReason::Completed,
             message: None,
             unfinished: vec![],
+            lives: Vec::new(),
         }),
         head,
         intervals,

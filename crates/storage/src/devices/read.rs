@@ -47,6 +47,7 @@ pub(super) fn device(sys: &SysRoot, name: &str, level: u32, below: Vec<String>) 
         slower: None,
         card: Default::default(),
         counting: Default::default(),
+        life: None,
         drive: is_partition.then(|| WholeDrive {
             name: whole
                 .file_name()

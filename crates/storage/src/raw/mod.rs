@@ -17,8 +17,8 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use record::DiscardLimits;
 use record::units::names;
-use record::{DeviceInfo, DiscardLimits};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
@@ -81,7 +81,8 @@ pub struct RawDevice {
     path: PathBuf,
     /// Opened with `O_EXCL`: mounting, swapping and md, dm and btrfs are refused while it is open.
     claim: File,
-    info: DeviceInfo,
+    name: String,
+    discard: DiscardLimits,
     size_bytes: u64,
 }
 
@@ -138,7 +139,8 @@ impl RawDevice {
         Ok(RawDevice {
             path,
             claim,
-            info,
+            name,
+            discard: info.discard,
             size_bytes,
         })
     }
@@ -150,7 +152,7 @@ impl RawDevice {
 
     /// Its kernel name, e.g. `sdb`.
     pub fn name(&self) -> &str {
-        &self.info.name
+        &self.name
     }
 
     /// Its size, in bytes.
@@ -160,7 +162,7 @@ impl RawDevice {
 
     /// Its discard limits; `max_bytes` 0 means that it takes none.
     pub fn discard(&self) -> DiscardLimits {
-        self.info.discard
+        self.discard
     }
 
     /// Opens it once more, for reading and writing. The new file stays usable

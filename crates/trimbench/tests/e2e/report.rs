@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::common::gate::{LOOP_EXT4, beside, lacks};
@@ -64,6 +64,46 @@ fn a_run_and_the_report_of_its_record_say_the_same() {
         .stdout
         .clone();
     assert!(html.contains("Percentile curves") && html.contains("curves-0"));
+}
+
+#[test]
+fn a_run_on_a_drive_that_counts_its_writes_shows_them() {
+    let (_folder, path) = imported();
+    assert!(!report(&[], &[&path]).stdout.contains("its life"));
+    // The record of a run on such a drive.
+    let text = fs::read_to_string(&path).unwrap();
+    let mut lines: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let life =
+        |host: u64, flash: u64| json!({"host_written_bytes": host, "flash_written_bytes": flash});
+    let devices = lines[0]["devices"].as_array_mut().unwrap();
+    let none = vec![Value::Null; devices.len() - 1];
+    devices[0]["life"] = life(38 << 40, 44 << 40);
+    let end = lines.last_mut().unwrap();
+    end["lives"] = [vec![life(39 << 40, 47 << 40)], none].concat().into();
+    let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
+    fs::write(&path, lines.join("\n")).unwrap();
+    let life = "over its life 38.0 TiB written by the host, 44.0 TiB to flash";
+    let counted = "1.0 TiB written by the host, 3.0 TiB to flash: write amplification 3.00";
+    let shown = |format: &str| {
+        let done = report(&["--format", format], &[&path]);
+        let words: Vec<String> = done
+            .succeeds()
+            .stdout
+            .split_whitespace()
+            .map(str::to_owned)
+            .collect();
+        words.join(" ")
+    };
+    for format in ["text", "html"] {
+        let text = shown(format);
+        assert!(text.contains(life) && text.contains(counted), "{text}");
+    }
+    let verdict: Value = serde_json::from_str(&shown("json")).unwrap();
+    conforms(&verdict);
+    assert_eq!(verdict["target"]["drives"][0]["write_amplification"], 3.0);
 }
 
 #[test]

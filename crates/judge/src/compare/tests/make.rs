@@ -139,6 +139,7 @@ impl Made {
                 reason: EndReason::Completed,
                 message: None,
                 unfinished: vec![],
+                lives: Vec::new(),
             }))
             .unwrap();
         record

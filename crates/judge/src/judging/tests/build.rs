@@ -180,6 +180,7 @@ impl Build {
                 reason,
                 message: None,
                 unfinished: vec![],
+                lives: Vec::new(),
             };
             record.push(&Line::End(end)).unwrap();
         }

@@ -267,6 +267,7 @@ fn an_interrupted_run() {
             reason,
             message: Some("It went wrong.".into()),
             unfinished: vec![],
+            lives: Vec::new(),
         });
         let verdict = judge(&record, &JudgeOptions::default());
         crate::verdict::schema::assert_conforms(&verdict);

@@ -143,7 +143,7 @@ proptest! {
         if completed {
             let unfinished = vec![Unfinished { actor: 1, operations: 1, oldest_us: 1e5 }];
             let reason = EndReason::Completed;
-            record.push(&Line::End(End { at_s, reason, message: None, unfinished })).unwrap();
+            record.push(&Line::End(End { at_s, reason, message: None, unfinished, lives: Vec::new() })).unwrap();
         }
         check(&judge(&record, &JudgeOptions { low }));
     }

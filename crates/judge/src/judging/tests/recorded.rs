@@ -65,6 +65,7 @@ fn record(run: &Recorded, reads_of: &str, leaves: &[&str]) -> RunRecord {
         reason: record::EndReason::Completed,
         message: None,
         unfinished: vec![],
+        lives: Vec::new(),
     });
     record
 }

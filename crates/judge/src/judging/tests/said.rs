@@ -129,6 +129,7 @@ fn a_failed_run_says_failed() {
         reason: EndReason::Failed,
         message: Some("The disk is full.".into()),
         unfinished: vec![],
+        lives: Vec::new(),
     });
     let verdict = judge(&record, &JudgeOptions::default());
     assert_inconclusive(&verdict, Reason::Failed);
