@@ -36,6 +36,9 @@ pub struct Made {
     pub when: String,
 }
 
+/// A mean time of reads that is known no better than to this share of it is no drive's.
+const DISTURBED: f64 = 0.2;
+
 impl Fit {
     /// The card of the drive that was measured.
     ///
@@ -124,8 +127,11 @@ impl Fit {
         let seen = self.share.seen();
         match barrier {
             Barrier::Batches => (
-                Sure::Measured,
-                format!("{seen}, so nothing else is served beside a discard"),
+                Sure::Derived,
+                format!(
+                    "{seen}, so nothing else is served beside a discard; a drive that drains its queue \
+                     first (non-ncq-drain) looks alike"
+                ),
             ),
             Barrier::TimeLost => (
                 Sure::Derived,
@@ -205,6 +211,13 @@ impl Fit {
 
     fn reads(&self, entries: &mut Entries<'_>) {
         match self.reads.service_us.estimate() {
+            Some(read) if read.half_width() > DISTURBED * read.value => {
+                let [low, high] = [read.low, read.high].map(us);
+                let source = format!(
+                    "usual for an SSD; the reads beside no discards were disturbed ({low} to {high})"
+                );
+                entries.add("read.latency", "80us".to_owned(), Sure::Assumed, &source);
+            }
             Some(read) => {
                 let rate = self.reads.per_s.map_or_else(String::new, |r| {
                     format!(", {} of them", record::units::rate(r))

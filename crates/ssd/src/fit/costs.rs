@@ -33,9 +33,21 @@ const READS_EACH: f64 = 2.0;
 const AT_ONCE: &str = "several discards may have been in flight at once, or they were over too \
                        soon: only a bound is known";
 
-/// And where what is computed isn't sure.
-const TOO_SHORT: &str = "too few discards, too short ones for the kernel's whole milliseconds, or \
-                         some that took far longer than others of their size: only a bound is known";
+/// Fewer discards than this have no mean that is sure.
+const FEW: f64 = 16.0;
+
+/// Why the mean time of discards isn't sure.
+fn unsure(records: &[Vec<Cell>]) -> &'static str {
+    let sum = |of: fn(&Cell) -> f64| records.iter().flatten().map(of).sum::<f64>();
+    match () {
+        () if records.iter().all(Vec::is_empty) => AT_ONCE,
+        () if sum(|cell| cell.discards) < FEW => "too few discards: only a bound is known",
+        () if sum(|cell| cell.off_us) > SURE * sum(|cell| cell.us) => {
+            "discards too short for the kernel's whole milliseconds: only a bound is known"
+        }
+        () => "some discards took far longer than others of their size: only a bound is known",
+    }
+}
 
 /// Sizes in between that are further off the line than this share of it don't lie on it.
 pub(super) const BENT: f64 = 0.2;
@@ -95,8 +107,7 @@ pub(super) fn sizes(records: &[Vec<Cell>]) -> (f64, f64) {
 /// The cost of discards, as far as the cells show it.
 pub(super) fn costs(records: &[Vec<Cell>], points: &[Point], all: &All, reads: &Reads) -> Costs {
     let Some(service_us) = service(records) else {
-        let cells = records.iter().any(|cells| !cells.is_empty());
-        return Costs::bounded(all, if cells { TOO_SHORT } else { AT_ONCE });
+        return Costs::bounded(all, unsure(records));
     };
     let read = reads.service_us.estimate();
     let floor = read.map_or(0.0, |read| read.high) * READS;

@@ -249,7 +249,7 @@ mod tests {
     }
 
     /// A Samsung PM9A3 (MZQL2960HCJR-00A07) before and after 10 GiB of sequential writes:
-    /// `.claude/tasks/cassandra-waf-baseline/progress.md` of
+    /// the notes on write amplification of
     /// <https://github.com/samueldlightfoot/cassandra>.
     #[test]
     fn flash_of_a_pm9a3_before_and_after_writing() {
