@@ -187,6 +187,15 @@ impl Throttle {
         }
     }
 
+    /// Reports that the file system frees so many bytes by itself, and whether a commit of all of it
+    /// has sent their discards.
+    pub(crate) fn frees_itself(&mut self, bytes: u64, committed: bool) {
+        self.count(bytes, 0);
+        if committed {
+            self.ledger.committed_whole();
+        }
+    }
+
     /// Reports that something was changed that a commit must bring to the disk.
     pub(crate) fn needs_commit(&mut self) {
         self.commits.freed(false);

@@ -1,14 +1,15 @@
 //! Waits for btrfs' cleaner, which frees deleted subvolumes at its own pace.
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use linux::subvolume::{Subvolume, pending};
 use linux::tasks::{Thread, processes, threads};
 use pace::GROUP;
+use record::units::names::quoted;
 
-use super::Volume;
-use crate::event::{Event, Listener, Progress, report};
+use super::{LARGE, Volume};
+use crate::event::{Event, Listener};
 use crate::throttle::shown;
 use crate::{ReclaimError, Result};
 
@@ -23,8 +24,7 @@ const ASLEEP: Duration = Duration::from_secs(3);
 pub struct Cleaned {
     /// Subvolumes deleted.
     pub subvolumes: u64,
-    /// The time from each deletion until the cleaner had freed the subvolume and its discards were
-    /// done, in all.
+    /// How long the cleaner took to free them, with their discards, in all.
     pub took: Duration,
     /// How much longer discards slowed others down in that time than the goal allows.
     pub beyond: Duration,
@@ -37,6 +37,10 @@ pub struct Cleaned {
 #[derive(Debug, Default)]
 pub(crate) struct Cleaner {
     pub(super) done: Cleaned,
+    /// Bytes that came free meanwhile.
+    freed: u64,
+    /// The numbers and paths of subvolumes that were deleted since.
+    deleted: Vec<(u64, PathBuf)>,
     /// The cleaners of all file systems.
     threads: Vec<Thread>,
     /// When the last look found none of them asleep.
@@ -45,33 +49,9 @@ pub(crate) struct Cleaner {
 }
 
 impl Cleaner {
-    /// Waits until the cleaner has freed a subvolume, where nothing is paced. Returns false if
-    /// that waits for a process.
-    pub(crate) fn wait(
-        mut self,
-        on: impl AsFd,
-        subvolume: &Subvolume,
-        listener: &mut Listener<'_>,
-    ) -> Result<bool> {
-        let on = on.as_fd();
-        let failed = |source| ReclaimError::io("commit the file system of", shown(on))(source);
-        self.begin();
-        linux::btrfs::sync_and_clean(on).map_err(failed)?;
-        while self.is_busy(on, subvolume)? {
-            if self.is_asleep() {
-                return Ok(false);
-            }
-            report(listener, Progress::default())?;
-            std::thread::sleep(LOOK);
-        }
-        Ok(true)
-    }
-
-    /// Returns whether a subvolume is still to be freed.
-    fn is_busy(&self, on: BorrowedFd<'_>, subvolume: &Subvolume) -> Result<bool> {
-        let failed = |source| ReclaimError::io("see what is deleted on", shown(on))(source);
-        let pending = pending(on).map_err(failed)?;
-        Ok(pending.contains(&subvolume.id))
+    /// Returns how many bytes a subvolume has freed on average; `None` before the first.
+    fn usual(&self) -> Option<u64> {
+        self.freed.checked_div(self.done.subvolumes)
     }
 
     /// Begins to wait.
@@ -121,38 +101,46 @@ impl Cleaner {
 }
 
 impl Volume {
-    /// Deletes a subvolume when the pacer allows it. The inner result is the kernel's.
+    /// Deletes a subvolume when the pacer allows it. Small ones share a piece, and the cleaner frees
+    /// them together. `exclusive`: the bytes that only it has, if that is known. The inner result is
+    /// the kernel's.
     ///
     /// # Errors
     /// As those of a grant.
     pub(crate) fn delete_subvolume(
         &mut self,
         subvolume: &Subvolume,
+        path: &Path,
+        exclusive: Option<u64>,
         listener: &mut Listener<'_>,
     ) -> Result<std::io::Result<()>> {
-        self.grant(GROUP, listener)?;
+        let bytes = exclusive.or(self.cleaner.usual()).unwrap_or(GROUP);
+        self.allow(bytes.max(LARGE), listener)?;
         let (on, subvolume) = (self.throttle.directory()?, *subvolume);
-        self.throttle.call(listener, move || subvolume.delete(on))
+        let done = self.throttle.call(listener, move || subvolume.delete(on))?;
+        if done.is_ok() {
+            self.cleaner.deleted.push((subvolume.id, path.to_owned()));
+        }
+        Ok(done)
     }
 
-    /// Waits until the cleaner has freed a subvolume and its discards are done. Returns false if
-    /// that waits for a process.
+    /// Waits until the cleaner has freed what was deleted and its discards are done. Notes which
+    /// subvolumes wait for a process.
     ///
     /// # Errors
-    /// [`ReclaimError::Interrupted`], or if the file system can't be examined.
-    pub(crate) fn wait_for_cleaner(
-        &mut self,
-        subvolume: &Subvolume,
-        listener: &mut Listener<'_>,
-    ) -> Result<bool> {
+    /// [`ReclaimError::Interrupted`](crate::ReclaimError), or if the file system can't be examined.
+    pub(super) fn clean(&mut self, listener: &mut Listener<'_>) -> Result<()> {
+        if self.cleaner.deleted.is_empty() {
+            return Ok(());
+        }
         let mut cleaner = std::mem::take(&mut self.cleaner);
         if self.stack.quotas {
             cleaner.done.quotas.get_or_insert_default();
         }
         let (began, busy) = (Instant::now(), self.throttle.discards().busy);
+        cleaner.done.subvolumes += cleaner.deleted.len() as u64;
         cleaner.begin();
-        let ended = self.watch(&mut cleaner, subvolume, listener);
-        cleaner.done.subvolumes += 1;
+        self.watch(&mut cleaner, listener)?;
         let took = began.elapsed();
         cleaner.done.took += took;
         let since = self.throttle.discards().busy.zip(busy);
@@ -160,46 +148,51 @@ impl Volume {
         let lost = discarding.mul_f64(self.throttle.state().phi.clamp(0.0, 1.0));
         let allowed = took.mul_f64(self.share.clamp(0.0, 1.0));
         cleaner.done.beyond += lost.saturating_sub(allowed);
+        for (_, path) in cleaner.deleted.drain(..) {
+            let name = quoted(path);
+            listener(Event::Note(&format_args!(
+                "{name} is deleted, and its space comes free when no process has a file of it open"
+            )));
+        }
         self.cleaner = cleaner;
-        ended
+        Ok(())
     }
 
-    fn watch(
-        &mut self,
-        cleaner: &mut Cleaner,
-        subvolume: &Subvolume,
-        listener: &mut Listener<'_>,
-    ) -> Result<bool> {
+    /// Waits, and leaves those subvolumes as deleted that wait for a process.
+    fn watch(&mut self, cleaner: &mut Cleaner, listener: &mut Listener<'_>) -> Result<()> {
         let on = self.throttle.directory()?;
         let mut free = self.throttle.free_bytes();
-        let freed = loop {
+        while !cleaner.deleted.is_empty() && !cleaner.is_asleep() {
             // The commit wakes the cleaner; a later one brings the discards of what it freed.
             self.throttle.sync(&mut sampling(cleaner, listener))?;
-            self.look_at_growth(&mut free)?;
             let until = Instant::now() + Duration::from_secs(1);
-            let mut busy = true;
-            while busy && Instant::now() < until {
+            while !cleaner.deleted.is_empty() && Instant::now() < until {
+                self.look_at_growth(cleaner, &mut free, false)?;
                 self.throttle
                     .pause(LOOK, &mut sampling(cleaner, listener))?;
-                self.look_at_growth(&mut free)?;
-                busy = cleaner.is_busy(on.as_fd(), subvolume)?;
+                let pending =
+                    pending(&on).map_err(ReclaimError::io("see what is deleted on", shown(&on)))?;
+                cleaner.deleted.retain(|(id, _)| pending.contains(id));
             }
-            if !busy || cleaner.is_asleep() {
-                break !busy;
-            }
-        };
+        }
         self.throttle.sync(&mut sampling(cleaner, listener))?;
-        self.look_at_growth(&mut free)?;
-        self.throttle.pay(listener)?;
-        Ok(freed)
+        self.look_at_growth(cleaner, &mut free, true)?;
+        self.throttle.pay(listener)
     }
 
     /// Looks at the devices, after the growth of the free space was reported as freed: the discards
     /// of a commit pay what it freed. `free`: the most bytes that were free so far.
-    fn look_at_growth(&mut self, free: &mut u64) -> Result<()> {
+    fn look_at_growth(
+        &mut self,
+        cleaner: &mut Cleaner,
+        free: &mut u64,
+        committed: bool,
+    ) -> Result<()> {
         let now = self.throttle.free_bytes();
-        self.throttle.freed(now.saturating_sub(*free), 0);
-        *free = now.max(*free);
+        let growth = now.saturating_sub(*free);
+        *free += growth;
+        cleaner.freed += growth;
+        self.throttle.frees_itself(growth, committed);
         self.throttle.look()
     }
 }

@@ -36,7 +36,7 @@ use crate::{ReclaimError, Result};
 use cutting::{Cutting, Remains};
 
 pub use cleaner::Cleaned;
-pub(crate) use cleaner::Cleaner;
+use cleaner::Cleaner;
 pub(crate) use probe::try_latency;
 
 /// Files of at least this many bytes are emptied piece by piece, and a deletion of at least this
@@ -300,6 +300,7 @@ impl Volume {
     /// # Errors
     /// [`ReclaimError::Interrupted`].
     pub fn finish(mut self, listener: &mut Listener<'_>) -> Result<Summary> {
+        self.clean(listener)?;
         // Also where none was to be forced after each piece: now the debt is waited for.
         self.skip_commits = false;
         self.commit(listener)?;
@@ -432,6 +433,7 @@ impl Volume {
     /// with its commit, and the pacer waits for those discards.
     fn grant(&mut self, least: u64, listener: &mut Listener<'_>) -> Result<Advice> {
         self.piece.left = 0;
+        self.clean(listener)?;
         self.commit(listener)?;
         self.throttle
             .grant(self.throttle.left().max(least), listener)

@@ -21,11 +21,11 @@ use crate::event::Problem;
 use crate::rm::places::frees;
 use crate::rm::trash::Trash;
 use crate::rm::tree::{At, Enter, Entry, Kind, Left, Root, Trail, Visit, walk};
-use crate::volume::{Cleaner, LARGE};
+use crate::volume::LARGE;
 use crate::{Result, directory};
 
 impl Remover<'_> {
-    /// Deletes a subvolume, and waits until the kernel has freed it. Returns whether its name is
+    /// Deletes a subvolume. Returns whether its name is
     /// gone.
     pub(super) fn subvolume(&mut self, item: &Item<'_>, found: &Subvolume) -> Result<bool> {
         let (parent, path) = (item.parent, item.path);
@@ -43,23 +43,12 @@ impl Remover<'_> {
         }
         let hear = &mut |event: crate::Event<'_>| self.dialogue.hear(event);
         let deleted = match self.volumes.of(at.device) {
-            Some(volume) => volume.delete_subvolume(found, hear)?,
+            Some(volume) => volume.delete_subvolume(found, path, found.exclusive(&on), hear)?,
             None => found.delete(&on),
         };
-        if let Err(error) = deleted {
-            return self.stays(path, refused(&error));
-        }
-        self.dialogue.gone(path, true);
-        let hear = &mut |event: crate::Event<'_>| self.dialogue.hear(event);
-        let freed = match self.volumes.of(at.device) {
-            Some(volume) => volume.wait_for_cleaner(found, hear)?,
-            None => Cleaner::default().wait(&on, found, hear)?,
-        };
-        if !freed {
-            let name = quoted(path);
-            self.dialogue.note(&format_args!(
-                "{name} is deleted, and its space comes free when no process has a file of it open"
-            ));
+        match deleted {
+            Ok(()) => self.dialogue.gone(path, true),
+            Err(error) => return self.stays(path, refused(&error)),
         }
         Ok(true)
     }
