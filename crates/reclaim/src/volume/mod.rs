@@ -9,7 +9,7 @@
 //! | XFS, of unlinked names | after a commit that follows the background work in which their space is freed | it repeats the commit until the debt is paid |
 //! | btrfs, `discard=sync` | within the commit of the transaction | it commits the whole file system after each piece, which ends at an extent's boundary: part of an extent frees nothing |
 //! | btrfs, of block groups (1 GiB) that have become empty | whole, up to a minute later, all at once | it wakes the cleaner thread with each commit: then they come one by one with the next |
-//! | btrfs, of a deleted subvolume | with the commits in which the cleaner thread frees it | it waits until the cleaner has finished, and the pacer grants the next subvolume after that |
+//! | btrfs, of a deleted subvolume | with the commits in which the cleaner thread frees it | it deletes as many as the pacer allows, and waits until the cleaner has finished before it asks for more |
 //! | btrfs, `discard=async`; f2fs | long after, by 120 s on btrfs | it doesn't wait for the debt and holds a rate |
 //! | any, mounted without discard, or on devices that take none | never | it paces nothing and prints a note |
 

@@ -1,4 +1,4 @@
-//! `trimbench rm` of btrfs subvolumes and snapshots: one after the other, or not at all.
+//! `trimbench rm` of btrfs subvolumes and snapshots: as the pacer allows, or not at all.
 
 use std::fs;
 use std::path::Path;
@@ -72,6 +72,21 @@ fn snapshots_are_freed_when_rm_ends_and_their_number_is_printed() {
         (seen(here), deleted(here)),
         (vec!["sub".to_owned()], String::new())
     );
+}
+
+/// The first one shows how much a snapshot frees.
+#[test]
+fn small_snapshots_share_a_piece() {
+    let Some(fs) = btrfs() else { return };
+    let here = fs.path();
+    let names = snapshots(here, 12, 2);
+    let done = removed(here, &with(&["-r", "--chunk", "96M", "--json", "-"], &names));
+    let json: serde_json::Value = serde_json::from_str(&done.succeeds().stdout).unwrap();
+    let summary = &json["file_systems"][0];
+    assert_eq!(summary["cleaner"]["subvolumes"], 12, "{json}");
+    let pieces = summary["decisions"]["count"].as_u64().unwrap();
+    assert!((2..6).contains(&pieces), "{json}");
+    assert_eq!(deleted(here), "");
 }
 
 /// As snapper has them.
@@ -176,7 +191,7 @@ fn a_dry_run_shows_what_only_a_subvolume_has_where_quotas_count_it() {
         2,
         "{text}"
     );
-    assert!(text.contains("2 subvolumes, one after the other"), "{text}");
+    assert!(text.contains("2 subvolumes, in this order"), "{text}");
     must("btrfs", &["quota", "enable", &path(here, ".")]);
     must("btrfs", &["quota", "rescan", "-w", &path(here, ".")]);
     let known = removed(here, &arguments);

@@ -1,9 +1,9 @@
-//! Deletes subvolumes and snapshots of btrfs, one at a time.
+//! Deletes subvolumes and snapshots of btrfs.
 //!
 //! The kernel frees a deleted subvolume in the background, at its own pace, which nothing can slow
 //! down. So large files of a writable subvolume that no other one shares are emptied before, as the
-//! pacer allows, once the subvolume is in a trash. The next subvolume waits until the kernel has
-//! freed the last one and the goal allows more.
+//! pacer allows, once the subvolume is in a trash. The next subvolumes wait until the kernel has
+//! freed the last ones and the goal allows more. Where nothing is paced, nothing waits.
 
 use std::ffi::CStr;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -25,8 +25,7 @@ use crate::volume::LARGE;
 use crate::{Result, directory};
 
 impl Remover<'_> {
-    /// Deletes a subvolume. Returns whether its name is
-    /// gone.
+    /// Deletes a subvolume. Returns whether its name is gone.
     pub(super) fn subvolume(&mut self, item: &Item<'_>, found: &Subvolume) -> Result<bool> {
         let (parent, path) = (item.parent, item.path);
         let opened = At::of(parent).and_then(|at| Ok((at, directory::reopen(parent)?)));

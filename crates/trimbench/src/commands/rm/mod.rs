@@ -71,7 +71,7 @@ pub(crate) fn run(args: &RmArgs) -> Result<Exit, Error> {
         }
         let subvolumes = intentions.iter().filter(|one| one.subvolume).count();
         if subvolumes > 1 {
-            Stream::Out.print(&format!("{subvolumes} subvolumes, one after the other\n"));
+            Stream::Out.print(&format!("{subvolumes} subvolumes, in this order\n"));
         }
         goal_foreseen(args, card.as_ref(), &intentions)?;
         return Ok(match failures {
