@@ -41,6 +41,10 @@ pub(crate) struct Cleaner {
     freed: u64,
     /// The numbers and paths of subvolumes that were deleted since.
     deleted: Vec<(u64, PathBuf)>,
+    /// How many were freed together last.
+    together: usize,
+    /// Bytes of the piece that may still be freed.
+    left: u64,
     /// The cleaners of all file systems.
     threads: Vec<Thread>,
     /// When the last look found none of them asleep.
@@ -115,7 +119,14 @@ impl Volume {
         listener: &mut Listener<'_>,
     ) -> Result<std::io::Result<()>> {
         let bytes = exclusive.or(self.cleaner.usual()).unwrap_or(GROUP);
-        self.allow(bytes.max(LARGE), listener)?;
+        let bytes = bytes.max(LARGE);
+        // One of many small extents costs far more than its bytes show.
+        let most = 2 * self.cleaner.together.max(1);
+        if self.cleaner.left < bytes || self.cleaner.deleted.len() >= most {
+            self.clean(listener)?;
+            self.cleaner.left = self.grant(bytes, listener)?.allow;
+        }
+        self.cleaner.left = self.cleaner.left.saturating_sub(bytes);
         let (on, subvolume) = (self.throttle.directory()?, *subvolume);
         let done = self.throttle.call(listener, move || subvolume.delete(on))?;
         if done.is_ok() {
@@ -125,7 +136,7 @@ impl Volume {
     }
 
     /// Waits until the cleaner has freed what was deleted and its discards are done. Notes which
-    /// subvolumes wait for a process.
+    /// subvolumes wait for a process. No file is freed meanwhile, or it would count twice.
     ///
     /// # Errors
     /// [`ReclaimError::Interrupted`](crate::ReclaimError), or if the file system can't be examined.
@@ -138,7 +149,8 @@ impl Volume {
             cleaner.done.quotas.get_or_insert_default();
         }
         let (began, busy) = (Instant::now(), self.throttle.discards().busy);
-        cleaner.done.subvolumes += cleaner.deleted.len() as u64;
+        (cleaner.together, cleaner.left) = (cleaner.deleted.len(), 0);
+        cleaner.done.subvolumes += cleaner.together as u64;
         cleaner.begin();
         self.watch(&mut cleaner, listener)?;
         let took = began.elapsed();

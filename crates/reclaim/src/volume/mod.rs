@@ -166,6 +166,7 @@ impl Volume {
     /// [`ReclaimError::Interrupted`], [`ReclaimError::Refused`], or [`ReclaimError::Free`] with the
     /// kernel's error.
     pub fn empty(&mut self, file: &File, listener: &mut Listener<'_>) -> Result<Emptied> {
+        self.clean(listener)?;
         let failed = |source: io::Error| free_failed(file, source);
         let metadata = file.metadata().map_err(failed)?;
         let allocated = allocated_bytes(&metadata);
@@ -259,6 +260,7 @@ impl Volume {
 
     /// Waits for a new piece unless `bytes` fit into the present one.
     fn renew(&mut self, bytes: u64, listener: &mut Listener<'_>) -> Result<()> {
+        self.clean(listener)?;
         self.throttle.report(listener, false)?;
         let fits = self.piece.left >= bytes && self.piece.granted.elapsed() < LONGEST_SHARED;
         if self.is_paced() && bytes > 0 && !fits {
@@ -433,7 +435,6 @@ impl Volume {
     /// with its commit, and the pacer waits for those discards.
     fn grant(&mut self, least: u64, listener: &mut Listener<'_>) -> Result<Advice> {
         self.piece.left = 0;
-        self.clean(listener)?;
         self.commit(listener)?;
         self.throttle
             .grant(self.throttle.left().max(least), listener)
