@@ -1,19 +1,142 @@
 //! The machine.
 
-use record::Host;
+use std::sync::LazyLock;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use record::{Host, Invocation, Origin};
+use ring::hmac;
 
 use crate::SysRoot;
 
+/// The variable that says which parts of the machine's identity are shown, and how.
+pub const IDENTITY: &str = "TRIMBENCH_IDENTITY";
+
+/// The application that ids of machines are hashed for.
+const APPLICATION: u128 = 0x78a6_26d0_90bb_4c7f_8083_c24a_56e0_de87;
+
+/// The parts of a machine's identity that are shown.
+#[derive(Debug, PartialEq, Eq)]
+struct Shown {
+    /// The label that stands for the host's name.
+    host: Option<String>,
+    machine_id: bool,
+    serials: bool,
+}
+
+impl Shown {
+    /// Of words between commas.
+    fn parse(text: &str) -> Result<Shown, String> {
+        let mut shown = Shown {
+            host: None,
+            machine_id: true,
+            serials: true,
+        };
+        for word in text.split(',').map(str::trim).filter(|w| !w.is_empty()) {
+            match word.split_once('=') {
+                Some(("host", label)) if !label.is_empty() => shown.host = Some(label.to_owned()),
+                None if word == "no-machine-id" => shown.machine_id = false,
+                None if word == "no-serial" => shown.serials = false,
+                _ => {
+                    return Err(format!(
+                        "{IDENTITY}: '{word}' is not host=LABEL, no-machine-id or no-serial"
+                    ));
+                }
+            }
+        }
+        Ok(shown)
+    }
+}
+
+static SHOWN: LazyLock<Result<Shown, String>> = LazyLock::new(|| {
+    Shown::parse(
+        &std::env::var_os(IDENTITY)
+            .unwrap_or_default()
+            .to_string_lossy(),
+    )
+});
+
+/// Checks [`IDENTITY`].
+///
+/// # Errors
+/// The word that it doesn't know. Then nothing is shown.
+pub fn check_identity() -> Result<(), String> {
+    SHOWN.as_ref().map(drop).map_err(Clone::clone)
+}
+
+/// Whether drives' serial numbers are shown.
+pub fn shows_serials() -> bool {
+    SHOWN.as_ref().is_ok_and(|shown| shown.serials)
+}
+
 /// The machine's description in a record's head. Unknown fields are empty or 0.
 pub fn describe() -> Host {
-    let uname = rustix::system::uname();
-    let memory = rustix::system::sysinfo();
+    of(&SysRoot::host())
+}
+
+/// The description of a machine, or of a copy of its files. Of a copy, processors and memory are
+/// unknown.
+fn of(sys: &SysRoot) -> Host {
+    let shown = SHOWN.as_ref().ok();
+    let name = || {
+        let name = sys.line("/proc/sys/kernel/hostname");
+        name.or_else(|| sys.line("/etc/hostname"))
+    };
+    let memory = sys.is_host().then(rustix::system::sysinfo);
     Host {
-        name: uname.nodename().to_string_lossy().into_owned(),
-        kernel: uname.release().to_string_lossy().into_owned(),
-        cpus: cpus_online(&SysRoot::host()),
-        memory_bytes: (memory.totalram as u64).saturating_mul(u64::from(memory.mem_unit)),
+        name: shown
+            .and_then(|shown| shown.host.clone().or_else(name))
+            .unwrap_or_default(),
+        machine_id: shown
+            .filter(|shown| shown.machine_id)
+            .and_then(|_| hashed(&sys.line("/etc/machine-id")?)),
+        kernel: sys.line("/proc/sys/kernel/osrelease").unwrap_or_default(),
+        cpus: cpus_online(sys),
+        memory_bytes: memory.map_or(0, |memory| {
+            memory.totalram.saturating_mul(u64::from(memory.mem_unit))
+        }),
     }
+}
+
+/// A machine's id as `systemd-id128 machine-id --app-specific` hashes it: the id itself is
+/// confidential (machine-id(5)). `None` of a text that is no id.
+fn hashed(id: &str) -> Option<String> {
+    let key = u128::from_str_radix(id, 16)
+        .ok()
+        .filter(|_| id.len() == 32)?;
+    let key = hmac::Key::new(hmac::HMAC_SHA256, &key.to_be_bytes());
+    let tag = hmac::sign(&key, &APPLICATION.to_be_bytes());
+    let first: [u8; 16] = tag.as_ref().get(..16)?.try_into().ok()?;
+    // A UUID of version 4 (systemd, src/libsystemd/sd-id128/id128-util.c).
+    let marks = u128::from_be_bytes(first) & !(0xf << 76 | 0x3 << 62) | 0x4 << 76 | 0x2 << 62;
+    Some(format!("{marks:032x}"))
+}
+
+/// This run of the program: a name of its own, and the command line.
+pub fn invocation(unix_s: f64) -> Invocation {
+    let mut chance = [0; 4];
+    // Without it the time has to do.
+    let _ = rustix::rand::getrandom(&mut chance, rustix::rand::GetRandomFlags::empty());
+    let arguments = std::env::args_os().skip(1);
+    Invocation {
+        id: format!(
+            "{}-{:08x}",
+            record::units::utc(unix_s),
+            u32::from_ne_bytes(chance)
+        ),
+        arguments: arguments
+            .map(|argument| argument.to_string_lossy().into_owned())
+            .collect(),
+        fail_on: Vec::new(),
+    }
+}
+
+/// Whose the results of this run of the program are, on a machine or a copy of its files, without
+/// places and drives.
+pub fn origin(sys: &SysRoot) -> Origin {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now_s = now.map_or(0.0, |now| now.as_secs_f64());
+    let run = invocation(now_s);
+    Origin::new(record::form::VERSION, Some(now_s), Some(&run), &of(sys))
 }
 
 /// Major and minor version of the running kernel, e.g. (6, 12); (0, 0) when it is unknown.
@@ -149,6 +272,31 @@ mod tests {
         let first = namespace("self", "mnt") == Some(FIRST_MOUNTS);
         if first && is_in_first_namespaces() == Some(true) {
             assert!(!is_container(&SysRoot::host()));
+        }
+    }
+
+    #[test]
+    fn a_machines_id_is_hashed_as_systemd_does() {
+        // By Python's hmac, which agrees with `systemd-id128 machine-id --app-specific` (252).
+        let hashed = hashed("0123456789abcdef0123456789abcdef");
+        assert_eq!(hashed.as_deref(), Some("ddbf02915381446e8f8eed9bbc056826"));
+        for none in ["", "uninitialized", "0123456789abcdef0123456789abcde"] {
+            assert_eq!(super::hashed(none), None, "{none}");
+        }
+    }
+
+    #[test]
+    fn words_keep_parts_of_the_identity_out() {
+        let shown = |text| Shown::parse(text).unwrap();
+        let all = shown("");
+        assert!(all.machine_id && all.serials && all.host.is_none());
+        let some = shown(" host=rack 3, no-serial,");
+        assert!(some.machine_id && !some.serials);
+        assert_eq!(some.host.as_deref(), Some("rack 3"));
+        assert!(!shown("no-machine-id").machine_id);
+        for wrong in ["no-serials", "host", "host=", "serial=no"] {
+            let why = Shown::parse(wrong).unwrap_err();
+            assert!(why.contains(&format!("'{wrong}'")), "{why}");
         }
     }
 

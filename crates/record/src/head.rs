@@ -67,8 +67,11 @@ impl Head {
 /// The machine a run was made on.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Host {
-    /// Host name.
+    /// Host name, or the label that stands for it.
     pub name: String,
+    /// The machine's id, hashed; `None` where it is unknown or kept out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine_id: Option<String>,
     /// Kernel release, as `uname -r` prints it.
     pub kernel: String,
     /// Processors online.
@@ -219,6 +222,12 @@ pub struct DeviceInfo {
     /// in it can take TRIM differently.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub firmware: Option<String>,
+    /// The drive's serial number, where the kernel shows it and it is not kept out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub serial: Option<String>,
+    /// How the drive is connected; `None` of md and dm, and in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transport: Option<Transport>,
     /// Size, in bytes.
     pub size_bytes: u64,
     /// Whether it turns; `None` where the kernel doesn't tell.
@@ -256,6 +265,8 @@ impl DeviceInfo {
             leaf: true,
             model: None,
             firmware: None,
+            serial: None,
+            transport: None,
             size_bytes: 0,
             rotational: None,
             scheduler: None,
@@ -359,6 +370,34 @@ pub enum DeviceKind {
     Md,
     /// Device mapper.
     Dm,
+}
+
+crate::kinds! {
+    /// How a drive is connected.
+    pub enum Transport["transport"] {
+        /// NVMe.
+        Nvme = "nvme",
+        /// SATA through libata.
+        Ata = "ata",
+        /// SCSI, SAS, iSCSI, or SATA behind such a controller.
+        Scsi = "scsi",
+        /// USB.
+        Usb = "usb",
+        /// virtio, from a hypervisor.
+        Virtio = "virtio",
+        /// A disk of Xen's, from a hypervisor.
+        Xen = "xen",
+        /// MMC and SD.
+        Mmc = "mmc",
+        /// Compressed memory (zram).
+        Memory = "memory",
+        /// A loop device over a file.
+        Loop = "loop",
+        /// A drive of `trimbench lab`.
+        Simulated = "simulated",
+        /// Any other.
+        Other = "other",
+    }
 }
 
 /// The limits of discards in `/sys/block/X/queue`.

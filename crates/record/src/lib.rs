@@ -23,6 +23,7 @@ mod head;
 mod histogram;
 mod line;
 mod lines;
+pub mod origin;
 mod push;
 mod reader;
 pub mod units;
@@ -37,7 +38,8 @@ pub use as_drive::as_drive;
 pub use columns::{ActorColumns, DeviceColumns, Intervals};
 pub use head::{
     ActorInfo, AtaTrim, Counting, DeviceInfo, DeviceKind, DiscardLimits, DiscardSetting,
-    DiscardsAtMost, Head, Host, Invocation, LoopKind, RUN_SCHEMA, Slower, Target, WholeDrive,
+    DiscardsAtMost, Head, Host, Invocation, LoopKind, RUN_SCHEMA, Slower, Target, Transport,
+    WholeDrive,
 };
 pub use histogram::{
     HistogramError, LONGEST_NS, decode_histogram, encode_histogram, latency_histogram,
@@ -48,6 +50,7 @@ pub use line::{
     HistogramLine, Interval, Latency, Line, Part, Phase, PhaseName, Unfinished,
 };
 
+pub use origin::Origin;
 pub use push::{MAX_ACTORS, MAX_DEVICES, MAX_INTERVALS, PushError};
 pub use reader::{ReadError, RecordReader};
 pub use waits::Waits;

@@ -1,11 +1,11 @@
 //! The figures a verdict rests on, a labelled line each.
 
-use ::judge::verdict::provenance::Drive;
 use ::judge::verdict::{
     Between, Control, Deletion, Dip, DipDiscards, Discard, Finding, Fit, Foreground, Gain,
     GainFinding, OthersDiscards, Stall, Waited, WriteFigures, Writes,
 };
 use ::judge::{Verdict, counting};
+use record::origin::Drive;
 
 use record::units::{MIB, byte_rate, bytes, counted, latency_us, percent, seconds};
 
@@ -33,10 +33,10 @@ pub(crate) fn all(verdict: &Verdict) -> Vec<Fact> {
     discard(&mut facts, verdict);
     facts.extend(verdict.others.as_ref().map(others));
     facts.extend(verdict.writes.as_ref().map(writes));
-    facts.extend(drives(&verdict.target.drives));
+    facts.extend(drives(&verdict.origin.drives));
     if let Some(fit) = &verdict.fit {
         facts.extend(cost(fit));
-        let text = barrier(fit, verdict.target.drives.len());
+        let text = barrier(fit, verdict.origin.drives.len());
         facts.extend(text.map(|text| fact("barrier", Tone::Plain, text)));
     }
     facts.extend(verdict.control.as_ref().map(control));
@@ -79,7 +79,7 @@ fn drives(drives: &[Drive]) -> Option<Fact> {
             1 => String::new(),
             _ => format!("{}: ", drive.name),
         };
-        let times = drive.write_amplification;
+        let times = drive.write_amplification();
         let times = times.map_or(String::new(), |times| {
             format!(": write amplification {times:.2}")
         });
@@ -488,10 +488,12 @@ mod tests {
 
     #[test]
     fn drives_tell_what_they_counted() {
-        let drive = |name: &str, host, flash, write_amplification| Drive {
+        let drive = |name: &str, host, flash| Drive {
             name: name.to_owned(),
             model: None,
             firmware: None,
+            serial: None,
+            transport: None,
             size_bytes: None,
             rotational: None,
             discard_max_bytes: None,
@@ -500,10 +502,9 @@ mod tests {
                 host_written_bytes: host,
                 flash_written_bytes: flash,
             }),
-            write_amplification,
         };
         let text = |all: &[Drive]| drives(all).map(|fact| fact.text);
-        let flash = drive("nvme0n1", Some(8 << 30), Some(12 << 30), Some(1.5));
+        let flash = drive("nvme0n1", Some(8 << 30), Some(12 << 30));
         assert_eq!(
             text(std::slice::from_ref(&flash)).as_deref(),
             Some(
@@ -511,7 +512,7 @@ mod tests {
                  amplification 1.50"
             )
         );
-        let host = drive("sda", Some(8 << 30), None, None);
+        let host = drive("sda", Some(8 << 30), None);
         assert!(
             text(&[flash, host.clone()])
                 .unwrap()

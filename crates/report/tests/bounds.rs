@@ -307,6 +307,7 @@ prop_compose! {
             foreground,
             slower: None,
             conditions: Vec::new(),
+            origin: Default::default(),
             run: Default::default(),
             target: Default::default(),
             warnings,

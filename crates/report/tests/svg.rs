@@ -85,8 +85,11 @@ fn the_picture_of_a_gain_has_the_bytes_written() {
         title.split("</title>").next().unwrap().to_owned()
     };
     assert_eq!(title(&verdict), "Rate of reader (31.0 GiB written)");
-    verdict.target = judge::verdict::provenance::Target::of(&record);
-    verdict.target.drives[0].write_amplification = Some(1.5);
+    verdict.origin = record::Origin::of(&record.head);
+    verdict.origin.drives[0].written = Some(record::Written {
+        host_written_bytes: Some(8 << 30),
+        flash_written_bytes: Some(12 << 30),
+    });
     let all = "Rate of reader (31.0 GiB written, write amplification 1.50)";
     assert_eq!(title(&verdict), all);
     verdict.gain = None;

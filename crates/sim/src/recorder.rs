@@ -370,6 +370,7 @@ fn head(setup: &Setup, actors: &[ActorInfo], stack: &Stack) -> Head {
         run: None,
         host: Host {
             name: "simulated".to_owned(),
+            machine_id: None,
             kernel: "virtual time".to_owned(),
             cpus: 1,
             memory_bytes: 0,

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use linux::SysRoot;
 use linux::mounts::{DeviceNumber, Mount};
-use record::DiscardSetting;
+use record::{DiscardSetting, Origin};
 use serde::{Deserialize, Serialize};
 
 use crate::FileSystem;
@@ -120,6 +120,17 @@ impl Disks {
             .collect();
         found.sort();
         found
+    }
+
+    /// The origin of results about all that take discards now.
+    pub fn origin(&self, sys: &SysRoot) -> Origin {
+        let mut origin = linux::host::origin(sys);
+        for (_, name) in self.with_discard(sys) {
+            if let Ok(tree) = devices::under_device(sys, &name) {
+                origin.add_drives(&tree.devices);
+            }
+        }
+        origin
     }
 
     /// The number of a whole device by its kernel name, or of the device that a partition is on.

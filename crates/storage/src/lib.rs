@@ -43,5 +43,6 @@ pub use faults::Fault;
 pub use file_system::{Commit, FileSystem, TrimReach};
 pub use target::{
     Description, Harm, TargetError, describe, describe_device, describe_device_in, describe_mount,
+    origin,
 };
 pub use warning::Warning;

@@ -14,7 +14,7 @@
 use std::path::{Path, PathBuf};
 
 use record::units::names;
-use record::{DeviceInfo, DiscardSetting, Target};
+use record::{DeviceInfo, DiscardSetting, Origin, Target};
 
 use crate::counter;
 use crate::devices::{self, DeviceError, DeviceTree};
@@ -181,6 +181,19 @@ pub fn describe_device_in(sys: &SysRoot, path: &Path) -> Result<Description, Tar
     };
     counter::complete(sys, &mut found);
     Ok(found)
+}
+
+/// Returns the origin of this run's results, with the stack and drives under each path or device. Paths
+/// that can't be described are left out.
+pub fn origin(paths: impl IntoIterator<Item = impl AsRef<Path>>) -> Origin {
+    let mut origin = linux::host::origin(&SysRoot::host());
+    for path in paths {
+        let found = describe_device(&path).or_else(|_| describe(&path));
+        if let Ok(found) = found {
+            origin.add(&found.target, &found.devices);
+        }
+    }
+    origin
 }
 
 /// A setting that counts on devices below, as far as those take discards.

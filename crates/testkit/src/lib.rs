@@ -11,6 +11,7 @@
 //! | [`machine`] | a `/proc`, `/sys` and `/dev` as another machine has them |
 //! | [`measured`] | figures of drives of 2024 that their models must reach |
 //! | [`recorded`] | figures of drives of 2024, and the logs that iostat makes of them |
+//! | [`schema`] | validators of JSON schemas |
 //! | [`sweep`] | removes what killed test runs left behind |
 
 #![forbid(unsafe_code)]
@@ -25,6 +26,8 @@ pub mod loop_fs;
 pub mod machine;
 pub mod measured;
 pub mod recorded;
+#[cfg(feature = "schema")]
+pub mod schema;
 pub mod sweep;
 
 pub use machine::Machine;

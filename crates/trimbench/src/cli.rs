@@ -20,6 +20,9 @@ const STYLES: Styles = Styles::styled()
 /// Deleting a lot of data on an SSD makes the file system send TRIM (discard)
 /// commands, and many drives stop serving reads, writes and fsyncs while they
 /// process them. trimbench measures that on your own drive.
+///
+/// Results say whose they are. TRIMBENCH_IDENTITY=host=LABEL,no-machine-id,no-serial gives the
+/// host a label and keeps parts out (docs/fleet.md).
 #[derive(Debug, Parser)]
 #[command(name = "trimbench", version, styles = STYLES, max_term_width = 100)]
 pub struct Cli {

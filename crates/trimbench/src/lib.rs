@@ -69,7 +69,20 @@ pub fn main() -> ExitCode {
     signals::outlive_large_files();
     completions::answer();
     let cli = arguments();
-    let result = match cli.command {
+    let result = linux::host::check_identity()
+        .map_err(exit::Error::Usage)
+        .and_then(|()| carry_out(cli.command));
+    match result {
+        Ok(exit) => exit.into(),
+        Err(error) => {
+            console::error(&error);
+            error.exit().into()
+        }
+    }
+}
+
+fn carry_out(command: Command) -> Result<exit::Exit, exit::Error> {
+    match command {
         Command::Run(args) => commands::run::run(*args),
         Command::Scenarios(args) => commands::scenarios::run(&args),
         Command::Report(args) => commands::report::run(&args),
@@ -88,12 +101,5 @@ pub fn main() -> ExitCode {
         Command::Watch(args) => commands::watch::run(&args),
         Command::Why(args) => commands::why::run(&args),
         Command::Lab(args) => commands::lab::run(args),
-    };
-    match result {
-        Ok(exit) => exit.into(),
-        Err(error) => {
-            console::error(&error);
-            error.exit().into()
-        }
     }
 }

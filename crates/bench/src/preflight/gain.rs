@@ -5,9 +5,10 @@ use std::path::Path;
 use linux::SysRoot;
 use linux::dm::Tables;
 use load::{Engine, LoopKind, Work};
+use record::Transport;
 use record::units::{MIB, bytes};
 use storage::FileSystem;
-use storage::drive::{Drive, Transport};
+use storage::drive::Drive;
 use storage::stack::{LayerKind, Stack};
 
 use crate::actors::Actors;

@@ -10,9 +10,9 @@ use linux::host::is_container;
 use linux::mounts::{self, Mount};
 use linux::space::Space;
 use linux::sysroot::{entries, number};
-use storage::drive::{Drive, Transport};
+use storage::drive::Drive;
 use storage::stack::{LayerKind, Stack};
-use storage::{FileSystem, describe_device_in, describe_mount};
+use storage::{Description, FileSystem, describe_device_in, describe_mount};
 
 use super::{CryptLine, InspectError, Inspection, Missing, Options, Policy, SCHEMA, Scope};
 
@@ -60,9 +60,14 @@ pub(super) fn gather(
         }
         Tables::new()
     });
+    let mut origin = linux::host::origin(sys);
+    let mut stack = |found: &Description| {
+        origin.add(&found.target, &found.devices);
+        Stack::of(sys, found, &tables)
+    };
     let stacks = match asked {
-        Scope::Path(path) => vec![of_path(sys, path, &mounts, &tables, &mut miss)?],
-        Scope::All => all(sys, &mounts, &tables),
+        Scope::Path(path) => vec![of_path(sys, path, &mounts, &mut stack, &mut miss)?],
+        Scope::All => all(sys, &mounts, &mut stack),
     };
     let drives = drives(sys, &stacks, options.privileged || !sys.is_host());
     for drive in &drives {
@@ -70,10 +75,9 @@ pub(super) fn gather(
             miss(&format!("{}'s own pages", drive.name), why.clone());
         }
     }
-    let kernel = sys.line("/proc/sys/kernel/osrelease");
     Ok(Inspection {
         schema: SCHEMA,
-        kernel: kernel.unwrap_or_default(),
+        origin,
         virtual_machine: drives.iter().any(Drive::is_virtual) || is_virtual(sys),
         policy: Policy::of(sys, &mounts, options.now),
         crypttab: crypttab(sys, &stacks),
@@ -136,7 +140,7 @@ fn of_path(
     sys: &SysRoot,
     path: &Path,
     mounts: &[Mount],
-    tables: &Tables,
+    stack: &mut dyn FnMut(&Description) -> Stack,
     miss: &mut impl FnMut(&str, String),
 ) -> Result<Stack, InspectError> {
     let named = crate::watch::by_name(path);
@@ -153,13 +157,13 @@ fn of_path(
         let mut all = mounts.iter();
         let mount = all.find(|mount| mount.device.to_string() == number);
         return match mount {
-            Some(mount) => Ok(of_mount(sys, mount, tables)),
-            None => Ok(Stack::of(sys, &describe_device_in(sys, path)?, tables)),
+            Some(mount) => Ok(of_mount(sys, mount, stack)),
+            None => Ok(stack(&describe_device_in(sys, path)?)),
         };
     }
     match Mount::of_in(sys, path) {
         Ok(mount) => {
-            let mut stack = of_mount(sys, &mount, tables);
+            let mut stack = of_mount(sys, &mount, stack);
             stack.path = path.to_string_lossy().into_owned();
             Ok(stack)
         }
@@ -175,7 +179,7 @@ fn of_path(
     }
 }
 
-fn of_mount(sys: &SysRoot, mount: &Mount, tables: &Tables) -> Stack {
+fn of_mount(sys: &SysRoot, mount: &Mount, stack: &mut dyn FnMut(&Description) -> Stack) -> Stack {
     // How full it is plays no part, and asking may wait for a server.
     let space = Space {
         size_bytes: 0,
@@ -183,7 +187,7 @@ fn of_mount(sys: &SysRoot, mount: &Mount, tables: &Tables) -> Stack {
         block_bytes: 4096,
     };
     let found = describe_mount(sys, &mount.mount_point, mount.clone(), space);
-    let mut stack = Stack::of(sys, &found, tables);
+    let mut stack = stack(&found);
     if stack.layers.is_empty() {
         stack.warnings.extend(found.warnings);
     }
@@ -191,7 +195,11 @@ fn of_mount(sys: &SysRoot, mount: &Mount, tables: &Tables) -> Stack {
 }
 
 /// Each mounted file system on block devices once, then the drives that nothing uses.
-fn all(sys: &SysRoot, mounts: &[Mount], tables: &Tables) -> Vec<Stack> {
+fn all(
+    sys: &SysRoot,
+    mounts: &[Mount],
+    stack: &mut dyn FnMut(&Description) -> Stack,
+) -> Vec<Stack> {
     let mut seen = HashSet::new();
     let mut stacks = Vec::new();
     for mount in mounts {
@@ -206,9 +214,9 @@ fn all(sys: &SysRoot, mounts: &[Mount], tables: &Tables) -> Vec<Stack> {
         if mount.device.is_anonymous() && !mount.source.starts_with('/') || !seen.insert(identity) {
             continue;
         }
-        let stack = of_mount(sys, mount, tables);
-        if !stack.layers.is_empty() {
-            stacks.push(stack);
+        let found = of_mount(sys, mount, stack);
+        if !found.layers.is_empty() {
+            stacks.push(found);
         }
     }
     let used: HashSet<String> = stacks
@@ -218,7 +226,7 @@ fn all(sys: &SysRoot, mounts: &[Mount], tables: &Tables) -> Vec<Stack> {
     for name in unused(sys, &used) {
         let path = Path::new("/dev").join(&name);
         if let Ok(found) = describe_device_in(sys, &path) {
-            stacks.push(Stack::of(sys, &found, tables));
+            stacks.push(stack(&found));
         }
     }
     stacks
@@ -248,12 +256,7 @@ fn drives(sys: &SysRoot, stacks: &[Stack], ask: bool) -> Vec<Drive> {
     let names = lowest.filter(|layer| seen.insert(layer.name.clone()));
     let mut drives: Vec<Drive> = Vec::new();
     for layer in names {
-        if let Some(mut drive) = Drive::of(sys, &layer.name, ask) {
-            if layer.kind == LayerKind::Simulated {
-                drive.transport = Transport::Simulated;
-            }
-            drives.push(drive);
-        }
+        drives.extend(Drive::of(sys, &layer.name, ask));
     }
     drives
 }

@@ -14,6 +14,7 @@ pub mod text;
 use std::path::PathBuf;
 
 use linux::SysRoot;
+use record::Origin;
 use serde::Serialize;
 use ssd::Card;
 use storage::TargetError;
@@ -62,8 +63,8 @@ pub struct Options {
 pub struct Inspection {
     /// Always [`SCHEMA`].
     pub schema: &'static str,
-    /// The kernel's release.
-    pub kernel: String,
+    /// Whose inspection it is.
+    pub origin: Origin,
     /// Whether the machine is a virtual one, by its drives or its firmware.
     pub virtual_machine: bool,
     /// The stacks, one for each file system or device.
@@ -121,6 +122,11 @@ pub enum InspectError {
 }
 
 impl Inspection {
+    /// The kernel's release; empty if it is unknown.
+    pub fn kernel(&self) -> &str {
+        self.origin.kernel.as_deref().unwrap_or_default()
+    }
+
     /// The drive of this kernel name.
     pub fn drive(&self, name: &str) -> Option<&Drive> {
         self.drives.iter().find(|drive| drive.name == name)

@@ -5,7 +5,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 use storage::disks::Disks;
-use storage::drive::{self, Drive};
+use storage::drive::Drive;
 
 use super::metrics::{Labels, Share, figure, in_unit, label};
 use super::target::{Targets, present};
@@ -71,18 +71,18 @@ impl Drives {
             family.clear();
         }
         for drive in found {
-            self.set(&drive, drive::serial(sys, &drive.name));
+            self.set(&drive);
         }
     }
 
-    fn set(&self, drive: &Drive, serial: Option<String>) {
+    fn set(&self, drive: &Drive) {
         let text = |text: &Option<String>| text.as_deref().unwrap_or_default().to_owned();
         let device = label("device", &drive.name);
         let info = [
             device.clone(),
             label("model", &text(&drive.model)),
             label("firmware", &text(&drive.firmware)),
-            label("serial", &text(&serial)),
+            label("serial", &text(&drive.serial)),
         ];
         self.info.get_or_create(&info).set(1);
         let Some(health) = &drive.health else { return };

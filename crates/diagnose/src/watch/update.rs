@@ -268,8 +268,7 @@ mod tests {
 
     #[test]
     fn updates_have_the_form_that_the_schema_promises() {
-        let schema: serde_json::Value = serde_json::from_str(crate::watch::JSON_SCHEMA).unwrap();
-        let validator = jsonschema::draft202012::new(&schema).unwrap();
+        let validator = testkit::schema::open(crate::watch::JSON_SCHEMA);
         for update in [stall(1.0), Update::of(0.0, 1e-6, Vec::new())] {
             let value = serde_json::to_value(&update).unwrap();
             let faults: Vec<String> = validator

@@ -64,6 +64,7 @@ pub fn explain(observation: &Observation, subject: &Subject, command: Option<&st
     }
     let mut why = Why {
         schema: SCHEMA,
+        origin: observation.origin.clone(),
         verdict,
         main_cause: victims.first().and_then(main_cause),
         sentence: String::new(),

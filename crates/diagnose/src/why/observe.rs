@@ -7,6 +7,7 @@ use linux::SysRoot;
 use linux::mounts::DeviceNumber;
 use linux::stats::{Counters, DeviceStats};
 use record::DeviceInterval;
+use record::Origin;
 use serde::{Deserialize, Serialize};
 use storage::counter;
 use storage::disks::{Disks, Place};
@@ -42,6 +43,8 @@ pub struct Did {
 /// All that was observed.
 #[derive(Debug, Default)]
 pub struct Observation {
+    /// Whose it is.
+    pub origin: Origin,
     /// When it began, on the monotonic clock in seconds.
     pub from_s: f64,
     /// When it ended.
@@ -243,6 +246,7 @@ impl Observer {
         self.mounted.retain(|one| !mounted.contains(one));
         mounted.extend(self.mounted);
         Observation {
+            origin: self.disks.origin(&self.sys),
             from_s: self.from_s,
             to_s,
             trace,

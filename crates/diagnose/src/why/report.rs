@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use record::Origin;
 pub use record::waits::Cause;
 
 use super::Missing;
@@ -28,6 +29,8 @@ pub enum Verdict {
 pub struct Why {
     /// Always [`super::SCHEMA`].
     pub schema: &'static str,
+    /// Whose waits they are.
+    pub origin: Origin,
     /// Whether TRIM is to blame.
     pub verdict: Verdict,
     /// The cause of most of the waiting; `None` if nothing waited.

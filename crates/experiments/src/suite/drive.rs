@@ -98,6 +98,16 @@ impl Drive {
         }
     }
 
+    /// The paths of its devices, or of its file's directory; none of a simulated one.
+    pub fn paths(&self) -> Vec<&str> {
+        match self {
+            Drive::Device(device) => vec![&device.path],
+            Drive::Raid0 { members, .. } => members.iter().map(|one| &*one.path).collect(),
+            Drive::File { directory, .. } => vec![directory],
+            Drive::Lab { .. } => Vec::new(),
+        }
+    }
+
     /// Its size in bytes.
     pub fn size_bytes(&self) -> u64 {
         match self {

@@ -9,7 +9,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-use record::Host;
+use record::Origin;
 use record::units::names;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
@@ -31,10 +31,9 @@ pub struct Head {
     pub schema: String,
     /// trimbench's version.
     pub version: String,
-    /// When the suite began, in seconds since 1970.
-    pub begun_unix_s: f64,
-    /// The machine.
-    pub host: Host,
+    /// Whose it is; unknown in older logs.
+    #[serde(default)]
+    pub origin: Origin,
     /// The drive.
     pub drive: Drive,
     /// The plan.

@@ -204,9 +204,7 @@ mod tests {
 
     #[test]
     fn the_json_keeps_to_its_schema() {
-        let text = include_str!("../../schema/suite-1.json");
-        let schema: Value = serde_json::from_str(text).unwrap();
-        let validator = jsonschema::draft202012::new(&schema).unwrap();
+        let validator = testkit::schema::open(include_str!("../../schema/suite-1.json"));
         let mut log = made::log(&["ext4/nodiscard/nodiscard", "btrfs/discard/sync"], 2, 1.0);
         let key = ("btrfs/discard/sync".to_owned(), 1, Step::Mkfs);
         log.outcomes.insert(key, Outcome::Failed("no".to_owned()));

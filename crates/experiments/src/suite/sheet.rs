@@ -62,7 +62,7 @@ pub fn sheet(results: &Results) -> Sheet {
         format!(
             "{}, Linux {}, trimbench {}",
             results.head.drive.words(),
-            results.head.host.kernel,
+            results.head.origin.kernel.as_deref().unwrap_or("unknown"),
             results.head.version
         ),
         format!(

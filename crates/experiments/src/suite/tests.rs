@@ -1,6 +1,6 @@
 //! Logs that were made up, for tests.
 
-use record::Host;
+use record::Origin;
 
 use crate::suite::cell::Cell;
 use crate::suite::log::{Drive, Figures, Head, Line, Outcome, SCHEMA};
@@ -21,12 +21,10 @@ pub(crate) fn head(cells: &[&str], rounds: u32) -> Head {
     Head {
         schema: SCHEMA.to_owned(),
         version: "0.1.0".to_owned(),
-        begun_unix_s: 1_764_000_000.0,
-        host: Host {
-            name: "made-up".to_owned(),
-            kernel: "6.18.0".to_owned(),
-            cpus: 2,
-            memory_bytes: 1 << 34,
+        origin: Origin {
+            host: Some("made-up".to_owned()),
+            kernel: Some("6.18.0".to_owned()),
+            ..Origin::default()
         },
         drive: Drive::Lab {
             profile: "ideal".to_owned(),

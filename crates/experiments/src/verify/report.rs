@@ -1,5 +1,6 @@
 //! The result of a test. Its JSON is `trimbench.verify/1`.
 
+use record::Origin;
 use serde::Serialize;
 
 use crate::verify::cause::CauseCount;
@@ -74,6 +75,8 @@ pub enum Outcome {
 pub struct Report {
     /// [`SCHEMA`].
     pub schema: &'static str,
+    /// Whose result it is.
+    pub origin: Origin,
     /// How it ended.
     pub outcome: Outcome,
     /// The directory or device.
@@ -250,30 +253,12 @@ impl Report {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use serde_json::Value;
-
     use super::*;
     use crate::verify::cause::{Again, Cause};
     use crate::verify::pattern::Pattern;
 
-    /// As published, but with every object closed: fields that it doesn't know fail here.
     fn schema() -> jsonschema::Validator {
-        fn close(schema: &mut Value) {
-            match schema {
-                Value::Object(map) => {
-                    if map.contains_key("properties") {
-                        map.insert("additionalProperties".into(), false.into());
-                    }
-                    map.values_mut().for_each(close);
-                }
-                Value::Array(list) => list.iter_mut().for_each(close),
-                _ => {}
-            }
-        }
-        let text = include_str!("../../schema/verify-1.json");
-        let mut schema: Value = serde_json::from_str(text).unwrap();
-        close(&mut schema);
-        jsonschema::draft202012::new(&schema).unwrap()
+        testkit::schema::closed(include_str!("../../schema/verify-1.json"))
     }
 
     pub(crate) fn finding() -> Finding {
@@ -310,6 +295,7 @@ pub(crate) mod tests {
     fn report(findings: Vec<Finding>) -> Report {
         Report {
             schema: SCHEMA,
+            origin: Origin::default(),
             outcome: match findings.is_empty() {
                 true => Outcome::Clean,
                 false => Outcome::Corrupt,

@@ -139,6 +139,7 @@ fn blank(plan: &Plan, surveyed: &Surveyed) -> Report {
     let (files, _) = surveyed.slots(plan.workers);
     Report {
         schema: SCHEMA,
+        origin: storage::origin([&surveyed.path]),
         path: record::units::names::shown(&surveyed.path),
         fs: surveyed.fs.clone(),
         device: surveyed.device.as_ref().map(record::units::names::shown),

@@ -50,7 +50,7 @@ mod yardstick;
 mod tests;
 
 use crate::verdict::condition::{Checked, Condition};
-use crate::verdict::{Control, Finding, Foreground, Reason, VERDICT_SCHEMA, Verdict, provenance};
+use crate::verdict::{Control, Finding, Foreground, Reason, VERDICT_SCHEMA, Verdict};
 use actor::Judged;
 use part::{FromControl, PartJudged};
 use record::as_drive;
@@ -302,15 +302,14 @@ fn in_what_time(slower: Slower) -> String {
 
 /// Returns what a verdict says of every record, whatever was found.
 fn blank(record: &RunRecord) -> Verdict {
-    Verdict {
+    let verdict = Verdict {
         schema: VERDICT_SCHEMA.to_owned(),
-        run: provenance::Run::of(&record.head),
-        target: provenance::Target::of(record),
         slower: slower(record),
         absences: presence::absences(record),
         waits: waits::waited(record),
         ..Verdict::default()
-    }
+    };
+    verdict.with_origin(record::Origin::of_run(record))
 }
 
 /// Returns the verdict of a record that lacks the deletion.

@@ -4,7 +4,6 @@ pub mod condition;
 mod fit;
 mod gain;
 pub mod presence;
-pub mod provenance;
 mod waits;
 
 #[cfg(test)]
@@ -12,11 +11,12 @@ mod waits;
 pub(crate) mod schema;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 pub use fit::{Between, Fit};
 pub use gain::{Gain, GainDoubt, GainFinding, Ratio};
 pub use presence::{Absence, CpuWait};
-use record::{LoopKind, Slower};
+use record::{LoopKind, Origin, Slower};
 pub use waits::{Waited, Waiter};
 
 /// The schema named in every verdict.
@@ -39,12 +39,15 @@ pub struct Verdict {
     /// The result of each `--fail-on`, in the order given.
     #[serde(default)]
     pub conditions: Vec<condition::Checked>,
-    /// Which run this is the verdict of.
+    /// Whose verdict it is.
     #[serde(default)]
-    pub run: provenance::Run,
-    /// The target of the run.
+    pub origin: Origin,
+    /// The run, as version 0.1 wrote it: all of it is in `origin`.
     #[serde(default)]
-    pub target: provenance::Target,
+    pub run: Value,
+    /// The target, as version 0.1 wrote it: all of it is in `origin`.
+    #[serde(default)]
+    pub target: Value,
     /// The figures of each foreground actor, ordered by baseline rate, fastest first.
     pub foreground: Vec<Foreground>,
     /// The figures of the devices.
@@ -79,6 +82,26 @@ pub struct Verdict {
     pub waits: Option<Waited>,
     /// Whatever changes how far the figures can be trusted, in words.
     pub warnings: Vec<String>,
+}
+
+impl Verdict {
+    /// The verdict with the origin of its record.
+    pub(crate) fn with_origin(self, origin: Origin) -> Verdict {
+        let mut target = json!(origin.targets.first());
+        target["drives"] = json!(origin.drives);
+        target["kernel"] = json!(origin.kernel);
+        target["host"] = json!(origin.host);
+        let run = json!({
+            "id": origin.id, "time": origin.time, "version": origin.version,
+            "arguments": origin.arguments,
+        });
+        Verdict {
+            origin,
+            run,
+            target,
+            ..self
+        }
+    }
 }
 
 /// The finding of a run.

@@ -101,6 +101,8 @@ impl Decisions {
 /// The result of a throttled deletion, as measured.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Summary {
+    /// Where the file system is mounted of which files were deleted; `None` of a trim.
+    pub mount: Option<String>,
     /// The time from the start until the debt was paid or written off.
     pub elapsed: Duration,
     /// Bytes freed.

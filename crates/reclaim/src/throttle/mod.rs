@@ -397,6 +397,7 @@ impl Throttle {
             _ => Vec::new(),
         };
         Summary {
+            mount: None,
             elapsed,
             freed: self.ledger.freed,
             exempt: self.ledger.exempt,

@@ -22,6 +22,8 @@ const LARGEST: u64 = 4 << 30;
 /// The properties of a file system and of the devices below it that a deleter needs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stack {
+    /// Where it is mounted; `None` of a raw device.
+    pub(crate) mount: Option<String>,
     /// Whether and when discards come.
     pub(crate) mode: DebtMode,
     /// The commit that makes them come.
@@ -132,6 +134,7 @@ impl Stack {
             mode => mode,
         };
         Stack {
+            mount: found.target.mount.clone(),
             mode,
             commit,
             frees_in_background: fs.frees_in_background(),

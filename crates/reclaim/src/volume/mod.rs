@@ -316,6 +316,7 @@ impl Volume {
         }
         let cleaned = self.cleaner.done;
         let summary = Summary {
+            mount: self.stack.mount.clone(),
             cleaned: (cleaned.subvolumes > 0).then_some(cleaned),
             ..self.throttle.finish(listener)?
         };

@@ -55,8 +55,8 @@ pub fn pictures(record: &RunRecord, verdict: &Verdict) -> Vec<Picture> {
 
 /// The bytes written in a run that measures a gain, for its title.
 fn written(gain: &Gain, verdict: &Verdict) -> String {
-    let drives = verdict.target.drives.iter();
-    let times = drives.filter_map(|drive| drive.write_amplification);
+    let drives = verdict.origin.drives.iter();
+    let times = drives.filter_map(record::origin::Drive::write_amplification);
     let times: String = times
         .map(|times| format!(", write amplification {times:.2}"))
         .collect();

@@ -25,6 +25,7 @@ mod parse;
 mod value;
 
 pub use keys::KEYS;
+use record::Origin;
 pub use value::PerMib;
 
 use crate::flash::Geometry;
@@ -67,6 +68,7 @@ pub(crate) struct Entry {
 pub struct Card {
     name: String,
     about: String,
+    origin: Option<Origin>,
     /// By the key's path; what isn't there has its key's default.
     entries: BTreeMap<&'static str, Entry>,
     figures: Figures,
@@ -81,6 +83,19 @@ impl Card {
     /// The drive's model and its peculiarities, in a sentence or two.
     pub fn about(&self) -> &str {
         &self.about
+    }
+
+    /// Whose measurement it is; `None` of a profile or an older card.
+    pub fn origin(&self) -> Option<&Origin> {
+        self.origin.as_ref()
+    }
+
+    /// The card with the origin of its measurement.
+    pub fn measured_by(self, origin: Origin) -> Card {
+        Card {
+            origin: Some(origin),
+            ..self
+        }
     }
 
     /// The figures, to compute with.

@@ -17,16 +17,17 @@ impl FromStr for Card {
     /// Reads a card from TOML.
     fn from_str(text: &str) -> Result<Card, Mistake> {
         let document = Document::parse(text)?;
-        let (mut name, mut about) = (None, None);
+        let (mut name, mut about, mut origin) = (None, None, None);
         let (mut entries, mut places) = (BTreeMap::new(), BTreeMap::new());
         for item in document.items() {
             let own = || KEYS.iter().filter(|key| keys::parts(key).0 == item.key);
             match item.key {
                 "name" => name = Some(item.text()?),
                 "about" => about = Some(item.text()?),
+                "origin" => origin = Some(item.read(|json| serde_json::from_str(json))?),
                 _ if own().next().is_none() => {
                     let sections = KEYS.iter().map(|key| keys::parts(key).0);
-                    return Err(item.unknown(sections.chain(["name", "about"])));
+                    return Err(item.unknown(sections.chain(["name", "about", "origin"])));
                 }
                 _ => {
                     for figure in item.items()? {
@@ -51,6 +52,7 @@ impl FromStr for Card {
             })?,
             name: name.ok_or_else(|| missing("name", "what to call the drive"))?,
             about: about.ok_or_else(|| missing("about", "what drive this is"))?,
+            origin,
             entries,
         })
     }
@@ -92,6 +94,7 @@ impl Card {
             figures: figures(&entries)?,
             name: name.to_owned(),
             about: about.to_owned(),
+            origin: None,
             entries,
         })
     }
@@ -162,6 +165,10 @@ impl fmt::Display for Card {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "name = {}", toml_text(&self.name))?;
         writeln!(f, "about = {}", toml_text(&self.about))?;
+        if let Some(origin) = &self.origin {
+            let json = serde_json::to_string(origin).map_err(|_| fmt::Error)?;
+            writeln!(f, "origin = {}", toml_text(&json))?;
+        }
         let mut section = "";
         for key in KEYS {
             let Some(entry) = self.entries.get(key.name) else {

@@ -193,7 +193,11 @@ fn the_card_behaves_as_the_drive_did() {
             drive: "A drive in virtual time".into(),
             when: "2026-01-01, Linux 6.12, ext4".into(),
         };
-        let fitted = fit.card(&made).unwrap();
+        let origin = record::Origin {
+            host: Some("the \"first\"".into()),
+            ..Default::default()
+        };
+        let fitted = fit.card(&made).unwrap().measured_by(origin);
         let text = fitted.to_string();
         let again: Card = text.parse().unwrap();
         assert_eq!(again, fitted, "{name}: what is printed is read again");

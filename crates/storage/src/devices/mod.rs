@@ -245,7 +245,7 @@ impl<'a> Walk<'a> {
 }
 
 /// Whether a mount holds the file of a simulated drive.
-pub(crate) fn is_simulated(mount: &Mount) -> bool {
+fn is_simulated(mount: &Mount) -> bool {
     mount.source == SIMULATED && mount.fs.starts_with("fuse")
 }
 

@@ -3,9 +3,10 @@
 use std::fs;
 use std::path::Path;
 
-use record::{AtaTrim, DeviceInfo, DeviceKind, DiscardLimits, WholeDrive};
+use record::{AtaTrim, DeviceInfo, DeviceKind, DiscardLimits, Transport, WholeDrive};
 
 use linux::SysRoot;
+use linux::mounts::Mount;
 use linux::sysroot::{line, number};
 
 /// Sectors in `/sys` have 512 bytes, whatever the device's have.
@@ -22,6 +23,10 @@ pub(super) fn device(sys: &SysRoot, name: &str, level: u32, below: Vec<String>) 
         _ => &own,
     };
     let queue = whole.join("queue");
+    let whole_name = whole
+        .file_name()
+        .map_or_else(String::new, linux::sysroot::device_name);
+    let is_drive = matches!(kind(whole), DeviceKind::Disk | DeviceKind::Loop);
     DeviceInfo {
         name: name.to_owned(),
         kind: if is_partition {
@@ -34,6 +39,8 @@ pub(super) fn device(sys: &SysRoot, name: &str, level: u32, below: Vec<String>) 
         below,
         model: model(whole),
         firmware: firmware(whole),
+        serial: serial(whole).filter(|_| linux::host::shows_serials()),
+        transport: is_drive.then(|| transport(sys, &whole.to_string_lossy(), &whole_name)),
         size_bytes: size_bytes(&own),
         rotational: line(&queue.join("rotational")).map(|value| value != "0"),
         scheduler: line(&queue.join("scheduler")).and_then(|text| chosen(&text)),
@@ -49,9 +56,7 @@ pub(super) fn device(sys: &SysRoot, name: &str, level: u32, below: Vec<String>) 
         counting: Default::default(),
         life: None,
         drive: is_partition.then(|| WholeDrive {
-            name: whole
-                .file_name()
-                .map_or_else(String::new, linux::sysroot::device_name),
+            name: whole_name,
             size_bytes: size_bytes(whole),
         }),
     }
@@ -96,6 +101,51 @@ fn firmware(whole: &Path) -> Option<String> {
         .iter()
         .filter_map(|name| line(&device.join(name)))
         .find(|firmware| !firmware.is_empty())
+}
+
+/// NVMe and MMC call it `serial` beside the device, virtio in the disk's own directory. SCSI and ATA
+/// have it in page 80h, which `/sys` shows to root alone: four bytes, then the number in ASCII.
+fn serial(whole: &Path) -> Option<String> {
+    let page = || {
+        let page = fs::read(whole.join("device/vpd_pg80")).ok()?;
+        Some(String::from_utf8_lossy(page.get(4..)?).trim().to_owned())
+    };
+    let files = ["device/serial", "serial"].iter();
+    files
+        .filter_map(|file| line(&whole.join(file)))
+        .chain(page())
+        .find(|serial| !serial.is_empty())
+}
+
+/// By the driver's directories on the way to the device.
+fn transport(sys: &SysRoot, place: &str, name: &str) -> Transport {
+    let part = |prefix: &str| {
+        place.split('/').any(|part| {
+            let rest = part.strip_prefix(prefix);
+            rest.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+        })
+    };
+    match () {
+        () if name.starts_with("loop") && is_simulated(sys, name) => Transport::Simulated,
+        () if name.starts_with("loop") => Transport::Loop,
+        () if name.starts_with("zram") => Transport::Memory,
+        () if part("nvme") || place.contains("/nvme-subsystem/") => Transport::Nvme,
+        () if part("usb") => Transport::Usb,
+        () if part("ata") => Transport::Ata,
+        // A controller of virtio-scsi is SCSI below, and a hypervisor's all the same.
+        () if part("virtio") => Transport::Virtio,
+        () if part("vbd-") => Transport::Xen,
+        () if part("mmc") => Transport::Mmc,
+        () if part("host") => Transport::Scsi,
+        () => Transport::Other,
+    }
+}
+
+/// Whether a loop device is a drive of `trimbench lab`: its file has this name on FUSE.
+fn is_simulated(sys: &SysRoot, name: &str) -> bool {
+    let file = sys.attribute(name, "loop/backing_file");
+    let mount = file.and_then(|file| Mount::of_in(sys, &file).ok());
+    mount.is_some_and(|mount| super::is_simulated(&mount))
 }
 
 /// How TRIM is sent to an ATA drive. Its place in `/sys` leads through its port, and

@@ -13,7 +13,7 @@ use std::{fs, io};
 use linux::SysRoot;
 use linux::identify::{self, Answers, Page};
 use linux::sysroot::{entries, line, number};
-use record::{AtaTrim, DeviceInfo, DiscardLimits, Written};
+use record::{AtaTrim, DeviceInfo, DiscardLimits, Transport, Written};
 use serde::Serialize;
 
 pub use ata::Ata;
@@ -22,34 +22,6 @@ pub use nvme::{Nvme, ReadsAs};
 pub use scsi::Scsi;
 
 use crate::devices;
-
-/// How a drive is connected.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Transport {
-    /// NVMe.
-    Nvme,
-    /// SATA through libata.
-    Ata,
-    /// SCSI, SAS, iSCSI, or SATA behind such a controller.
-    Scsi,
-    /// USB.
-    Usb,
-    /// virtio, from a hypervisor.
-    Virtio,
-    /// A disk of Xen's, from a hypervisor.
-    Xen,
-    /// MMC and SD.
-    Mmc,
-    /// Compressed memory (zram).
-    Memory,
-    /// A loop device over a file.
-    Loop,
-    /// A drive of `trimbench lab`.
-    Simulated,
-    /// Any other.
-    Other,
-}
 
 /// A drive.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -62,6 +34,8 @@ pub struct Drive {
     pub vendor: Option<String>,
     /// The version of its firmware.
     pub firmware: Option<String>,
+    /// Its serial number, where `/sys` shows it and it is not kept out.
+    pub serial: Option<String>,
     /// How it is connected.
     pub transport: Transport,
     /// Its size, in bytes.
@@ -103,7 +77,8 @@ impl Drive {
             model: device.model,
             vendor: sys.attribute(name, "device/vendor"),
             firmware: device.firmware,
-            transport: transport(&place, name),
+            serial: device.serial,
+            transport: device.transport.unwrap_or(Transport::Other),
             size_bytes: device.size_bytes,
             rotational: device.rotational,
             limits: device.discard,
@@ -285,8 +260,7 @@ pub fn life(sys: &SysRoot, device: &DeviceInfo) -> Option<Written> {
         return None;
     }
     let name = device.drive.as_ref().map_or(&device.name, |it| &it.name);
-    let place = fs::canonicalize(sys.class(name)).ok()?;
-    let pages: &[Page] = match transport(&place.to_string_lossy(), name) {
+    let pages: &[Page] = match device.transport? {
         Transport::Nvme => &[Page::NvmeHealth, Page::OcpHealth],
         Transport::Ata => &[Page::AtaStatistics],
         _ => return None,
@@ -294,43 +268,6 @@ pub fn life(sys: &SysRoot, device: &DeviceInfo) -> Option<Written> {
     let answers = identify::pages(sys, name, pages).ok()?;
     let written = health(sys, name, &answers)?.written;
     Some(written).filter(|written| *written != Written::default())
-}
-
-/// By the driver's directories on the way to the device.
-fn transport(place: &str, name: &str) -> Transport {
-    let part = |prefix: &str| {
-        place.split('/').any(|part| {
-            let rest = part.strip_prefix(prefix);
-            rest.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
-        })
-    };
-    match () {
-        () if name.starts_with("loop") => Transport::Loop,
-        () if name.starts_with("zram") => Transport::Memory,
-        () if part("nvme") || place.contains("/nvme-subsystem/") => Transport::Nvme,
-        () if part("usb") => Transport::Usb,
-        () if part("ata") => Transport::Ata,
-        // A controller of virtio-scsi is SCSI below, and a hypervisor's all the same.
-        () if part("virtio") => Transport::Virtio,
-        () if part("vbd-") => Transport::Xen,
-        () if part("mmc") => Transport::Mmc,
-        () if part("host") => Transport::Scsi,
-        () => Transport::Other,
-    }
-}
-
-/// A drive's serial number, as `/sys` has it; `None` where it has none, or shows it to root alone.
-pub fn serial(sys: &SysRoot, name: &str) -> Option<String> {
-    let shown = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
-    // Page 80h: four bytes, then the number in ASCII.
-    let page = || {
-        let page = fs::read(sys.class(name).join("device/vpd_pg80")).ok()?;
-        shown(&String::from_utf8_lossy(page.get(4..)?))
-    };
-    let line = |file| sys.attribute(name, file).as_deref().and_then(shown);
-    line("device/serial")
-        .or_else(|| line("serial"))
-        .or_else(page)
 }
 
 /// The file of a SCSI disk's `provisioning_mode`, if there is one.

@@ -42,6 +42,28 @@ fn transports_by_the_way_to_the_device() {
 }
 
 #[test]
+fn serial_numbers_as_each_driver_shows_them() {
+    let machine = Machine::new("");
+    let places = [
+        ("pci/nvme/nvme0/nvme0n1", "device/serial", "S4EV 12 \n"),
+        ("pci/virtio1/block/vda", "serial", "disk-7\n"),
+        (
+            "pci/host9/target9:0:0/9:0:0:0/block/sdd",
+            "device/vpd_pg80",
+            "\0\u{1}\0\u{8}  WD-33  ",
+        ),
+        ("pci/virtio2/block/vdb", "serial", ""),
+    ];
+    for (index, (place, file, text)) in places.iter().enumerate() {
+        machine.device(place, &format!("8:{index}"), Some(1 << 20));
+        machine.write(&format!("sys/devices/{place}/{file}"), text);
+    }
+    let serials = ["nvme0n1", "vda", "sdd", "vdb"].map(|name| drive(&machine, name).serial);
+    let expected = [Some("S4EV 12"), Some("disk-7"), Some("WD-33"), None];
+    assert_eq!(serials.each_ref().map(Option::as_deref), expected);
+}
+
+#[test]
 fn pages_of_a_recorded_drive_are_read() {
     let machine = Machine::new("");
     machine.device("pci/nvme/nvme0/nvme0n1", "259:0", Some(1 << 30));

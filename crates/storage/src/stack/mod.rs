@@ -8,7 +8,7 @@ use std::path::Path;
 
 use linux::SysRoot;
 use linux::dm::Tables;
-use record::{DeviceInfo, DeviceKind, DiscardLimits, DiscardSetting};
+use record::{DeviceInfo, DeviceKind, DiscardLimits, DiscardSetting, Transport};
 use serde::Serialize;
 
 pub use effect::{Effect, LayerKind, PARITY_PARAMETER};
@@ -233,8 +233,8 @@ fn split(sys: &SysRoot, device: &DeviceInfo, tables: &Tables) -> Vec<Layer> {
     let layer = |name: &str, below: &[String], level: u32, size_bytes: u64| Layer {
         name: name.to_owned(),
         label: label(sys, name),
-        kind: match device.model.as_deref() {
-            _ if below.is_empty() && is_simulated(sys, name) => LayerKind::Simulated,
+        kind: match device.transport {
+            Some(Transport::Simulated) if below.is_empty() => LayerKind::Simulated,
             _ => LayerKind::of(sys, name, below, tables),
         },
         below: below.to_vec(),
@@ -261,15 +261,6 @@ fn split(sys: &SysRoot, device: &DeviceInfo, tables: &Tables) -> Vec<Layer> {
     whole.model.clone_from(&device.model);
     debug_assert_eq!(device.kind, DeviceKind::Partition);
     vec![own, whole]
-}
-
-/// Whether a loop device is a drive of `trimbench lab`: its file has this name on FUSE.
-fn is_simulated(sys: &SysRoot, name: &str) -> bool {
-    sys.attribute(name, "loop/backing_file")
-        .is_some_and(|file| {
-            linux::mounts::Mount::of_in(sys, &file)
-                .is_ok_and(|mount| crate::devices::is_simulated(&mount))
-        })
 }
 
 fn label(sys: &SysRoot, name: &str) -> Option<String> {

@@ -39,6 +39,7 @@ pub(crate) fn measured(summary: &Summary, given: &GoalArgs) -> Value {
     let observed = summary.observed.as_ref();
     let counted = observed.filter(|_| summary.counted);
     json!({
+        "mount": summary.mount,
         "seconds": seconds(summary.elapsed),
         "freed_bytes": summary.freed,
         "exempt_bytes": summary.exempt,

@@ -23,9 +23,9 @@ impl Schema {
     /// Asserts that a value has the form.
     #[track_caller]
     pub fn holds(&self, value: &Value) {
-        let schema = self.compiled.get_or_init(|| {
-            jsonschema::draft202012::new(&serde_json::from_str(self.text).unwrap()).unwrap()
-        });
+        let schema = self
+            .compiled
+            .get_or_init(|| testkit::schema::open(self.text));
         let faults: Vec<String> = schema
             .iter_errors(value)
             .map(|fault| format!("{}: {fault}", fault.instance_path()))

@@ -302,7 +302,7 @@ fn collected_files_are_inspected_as_the_machine_is() {
     let shown = inspect(&["--all", "--json", "-", "--sysroot", file]);
     let found = conforms(&shown.succeeds().stdout);
     assert!(!found["stacks"].as_array().unwrap().is_empty(), "{found}");
-    assert!(!found["kernel"].as_str().unwrap().is_empty());
+    assert!(!found["origin"]["kernel"].as_str().unwrap().is_empty());
     // Half of it, and another file.
     let bytes = std::fs::read(file).unwrap();
     std::fs::write(file, &bytes[..bytes.len() / 2]).unwrap();

@@ -31,6 +31,7 @@ mod guard_place;
 mod guard_trim;
 mod help;
 mod hostile_names;
+mod identity;
 mod import;
 mod import_attached;
 mod import_devices;

@@ -193,7 +193,8 @@ fn the_verdict_file_says_which_run_it_is_of_and_on_what() {
     let _turn = beside();
     let Some(fs) = quiet_fs() else { return };
     let measured = measure(fs.path(), &["--fail-on", "stall>1h"]);
-    let (run, target) = (&measured.verdict["run"], &measured.verdict["target"]);
+    let run = &measured.verdict["origin"];
+    let target = &run["targets"][0];
     assert_eq!(run["version"], env!("CARGO_PKG_VERSION"));
     assert_eq!(run["arguments"][0], "run");
     let arguments = run["arguments"].as_array().unwrap();
@@ -205,11 +206,11 @@ fn the_verdict_file_says_which_run_it_is_of_and_on_what() {
     assert_eq!(target["file_system"], "ext4");
     assert_eq!(target["discard"], "off");
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
-    assert_eq!(target["kernel"], kernel.trim());
+    assert_eq!(run["kernel"], kernel.trim());
     assert_eq!(target["stack"][0]["kind"], "loop");
-    assert!(target["drives"][0]["size_bytes"].as_u64() > Some(0));
+    assert!(run["drives"][0]["size_bytes"].as_u64() > Some(0));
     let again = measure(fs.path(), &[]);
-    assert_ne!(again.verdict["run"]["id"], run["id"]);
+    assert_ne!(again.verdict["origin"]["id"], run["id"]);
 }
 
 #[test]

@@ -103,7 +103,10 @@ fn a_run_on_a_drive_that_counts_its_writes_shows_them() {
     }
     let verdict: Value = serde_json::from_str(&shown("json")).unwrap();
     conforms(&verdict);
-    assert_eq!(verdict["target"]["drives"][0]["write_amplification"], 3.0);
+    assert_eq!(
+        verdict["origin"]["drives"][0]["written"]["flash_written_bytes"],
+        3_u64 << 40
+    );
 }
 
 #[test]

@@ -161,9 +161,7 @@ fn shown_again(at: &Path, log: &Path) {
 }
 
 pub fn assert_is_of_schema(json: &Value) {
-    let text = include_str!("../../../experiments/schema/suite-1.json");
-    let schema: Value = serde_json::from_str(text).unwrap();
-    let validator = jsonschema::draft202012::new(&schema).unwrap();
+    let validator = testkit::schema::open(include_str!("../../../experiments/schema/suite-1.json"));
     let wrong: Vec<String> = validator.iter_errors(json).map(|e| e.to_string()).collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
 }

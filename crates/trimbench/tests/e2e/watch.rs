@@ -15,9 +15,7 @@ use crate::lab_drive::{NEEDS, OwnLab};
 /// Asserts that each line has the form that the schema promises.
 #[track_caller]
 fn updates(text: &str) -> Vec<Value> {
-    let schema: Value =
-        serde_json::from_str(include_str!("../../../diagnose/schema/watch-1.json")).unwrap();
-    let validator = jsonschema::draft202012::new(&schema).unwrap();
+    let validator = testkit::schema::open(include_str!("../../../diagnose/schema/watch-1.json"));
     let parsed = text.lines().map(|line| serde_json::from_str(line).unwrap());
     let all: Vec<Value> = parsed.collect();
     for one in &all {

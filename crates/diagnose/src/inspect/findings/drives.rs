@@ -1,7 +1,8 @@
 //! Findings about drives.
 
 use record::AtaTrim;
-use storage::drive::{Drive, Transport};
+use record::Transport;
+use storage::drive::Drive;
 use storage::stack::{Effect, Mounted, Stack};
 
 use super::super::prove::Outcome;

@@ -1,8 +1,9 @@
 //! Findings about a mounted file system.
 
 use record::DiscardSetting;
+use record::Transport;
 use record::units::names::shown;
-use storage::drive::{Drive, Transport};
+use storage::drive::Drive;
 use storage::stack::{LayerKind, Mounted, Stack};
 use storage::{Commit, FileSystem};
 
@@ -162,9 +163,9 @@ fn quotas(fs: &Mounted) -> Option<Finding> {
 
 /// Each small deletion discards what is free behind it once more.
 fn discards_again(facts: &Inspection, fs: &Mounted) -> Option<Finding> {
-    let kernel = linux::host::version_of(&facts.kernel);
+    let kernel = linux::host::version_of(facts.kernel());
     (fs.is_online() && fs.rules().discards_again(kernel, fs.journal)).then(|| {
-        mounted("ext4-rediscards", fs).evidence("/proc/sys/kernel/osrelease", &facts.kernel)
+        mounted("ext4-rediscards", fs).evidence("/proc/sys/kernel/osrelease", facts.kernel())
     })
 }
 

@@ -65,7 +65,7 @@ pub(super) fn fault<'a>(
         return None;
     };
     let drives = stack.layers.iter().map(|one| one.name.as_str());
-    Some((level, Fault::of(level, &facts.kernel, drives)?))
+    Some((level, Fault::of(level, facts.kernel(), drives)?))
 }
 
 fn md_fault(facts: &Inspection, stack: &Stack, layer: &Layer) -> Option<Finding> {
@@ -75,7 +75,7 @@ fn md_fault(facts: &Inspection, stack: &Stack, layer: &Layer) -> Option<Finding>
             .with("level", level)
             .with("fault", fault.what)
             .with("source", fault.source)
-            .evidence("/proc/sys/kernel/osrelease", &facts.kernel),
+            .evidence("/proc/sys/kernel/osrelease", facts.kernel()),
     )
 }
 

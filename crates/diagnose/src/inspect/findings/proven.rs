@@ -1,6 +1,6 @@
 //! Findings of a proof.
 
-use storage::drive::Transport;
+use record::Transport;
 
 use super::super::Inspection;
 use super::super::prove::{Outcome, Proof, breaks_promise};

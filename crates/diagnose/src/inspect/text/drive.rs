@@ -3,9 +3,10 @@
 use std::fmt::{Display, Write};
 
 use record::AtaTrim;
+use record::Transport;
 use record::units::bytes;
 use record::units::names::harmless;
-use storage::drive::{Ata, Drive, Health, Nvme, ReadsAs, Scsi, Transport};
+use storage::drive::{Ata, Drive, Health, Nvme, ReadsAs, Scsi};
 
 /// A line for each drive that says something of its own.
 pub(super) fn brief(out: &mut String, drives: &[Drive]) {

@@ -252,8 +252,7 @@ fn nothing_seen_is_nothing_said() {
 fn a_report_conforms_to_its_schema() {
     let mut seen = observation(Place::Journal, &["jbd2_log_wait_commit"], Some(DISK));
     discard(&mut seen, 40, 1);
-    let schema = serde_json::from_str(crate::why::JSON_SCHEMA).unwrap();
-    let validator = jsonschema::draft202012::new(&schema).unwrap();
+    let validator = testkit::schema::open(crate::why::JSON_SCHEMA);
     let value = serde_json::to_value(told(&seen)).unwrap();
     let faults: Vec<String> = validator
         .iter_errors(&value)

@@ -150,6 +150,7 @@ impl Recorder {
         let head = Head {
             schema: recording::SCHEMA.to_owned(),
             version: record::form::VERSION.to_owned(),
+            origin: self.disks.origin(&self.sys),
             unix_s: unix.map_or(0.0, |since| since.as_secs_f64()),
             now_s,
             complete_s: self.ring.complete_s(),

@@ -3,6 +3,7 @@
 use std::io::{self, BufRead, Write};
 
 use linux::mounts::DeviceNumber;
+use record::Origin;
 use serde::{Deserialize, Serialize};
 use storage::disks::{Disks, Place};
 
@@ -26,6 +27,9 @@ pub struct Head {
     /// The version that wrote it.
     #[serde(default)]
     pub version: String,
+    /// Whose it is; unknown in older ones.
+    #[serde(default)]
+    pub origin: Origin,
     /// When it was written, in seconds since 1970.
     pub unix_s: f64,
     /// The same moment on the monotonic clock, in seconds.
@@ -48,7 +52,7 @@ pub struct Head {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Line {
-    Head(Head),
+    Head(Box<Head>),
     Piece(Piece),
     End,
 }
@@ -114,7 +118,7 @@ impl Recording {
             }
             let line = serde_json::from_str(&text);
             match line.map_err(|error| RecordingError::Line(number, error.to_string()))? {
-                Line::Head(found) if found.schema == SCHEMA => head = Some(found),
+                Line::Head(found) if found.schema == SCHEMA => head = Some(*found),
                 Line::Head(found) => {
                     let why = format!("its form is {:?}, not {SCHEMA:?}", found.schema);
                     return Err(RecordingError::Line(number, why));
@@ -145,6 +149,7 @@ impl Recording {
         let from_s = monotonic(from_unix_s).max(self.head.complete_s);
         let to_s = monotonic(to_unix_s).min(self.head.now_s).max(from_s);
         let mut seen = Observation {
+            origin: self.head.origin,
             from_s,
             to_s,
             disks: Disks::from_list(self.head.disks),

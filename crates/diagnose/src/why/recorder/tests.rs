@@ -74,6 +74,7 @@ fn head(now_s: f64, complete_s: f64) -> Head {
     Head {
         schema: recording::SCHEMA.to_owned(),
         version: record::form::VERSION.to_owned(),
+        origin: Default::default(),
         unix_s: 1_000_000.0 + now_s,
         now_s,
         complete_s,

@@ -153,6 +153,7 @@ impl Made {
             started_unix_s: 1.7e9 + self.seed as f64,
             host: Host {
                 name: "oak".into(),
+                machine_id: None,
                 kernel: self.kernel.into(),
                 cpus: 8,
                 memory_bytes: 1 << 34,

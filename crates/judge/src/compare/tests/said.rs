@@ -7,8 +7,8 @@ use serde_json::Value;
 use super::make::{MADE, Made, compared, figure};
 use crate::compare::condition::{ChangeCondition, Outcome};
 use crate::compare::{COMPARE_JSON_SCHEMA, Comparison, Figure};
-use crate::verdict::schema::closed;
 use record::RunRecord;
+use testkit::schema::closed;
 
 static STRICT: LazyLock<jsonschema::Validator> = LazyLock::new(|| closed(COMPARE_JSON_SCHEMA));
 

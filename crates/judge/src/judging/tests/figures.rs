@@ -226,16 +226,16 @@ fn life(host: u64, flash: impl Into<Option<u64>>) -> Written {
 #[test]
 fn a_drive_that_counts_its_writes_tells_write_amplification() {
     let before = life(1000 * GIB, 1500 * GIB);
-    let of = |after| counted(before, after).target.drives[0].clone();
+    let of = |after| counted(before, after).origin.drives[0].clone();
     let drive = of(Some(life(1010 * GIB, 1525 * GIB)));
     assert_eq!(drive.life, Some(before));
     assert_eq!(drive.written, Some(life(10 * GIB, 25 * GIB)));
-    assert_eq!(drive.write_amplification, Some(2.5));
+    assert_eq!(drive.write_amplification(), Some(2.5));
     // Without flash, or with a count of it that lags.
     for flash in [None, Some(1500 * GIB), Some(1508 * GIB), Some(1400 * GIB)] {
         let drive = of(Some(life(1010 * GIB, flash)));
         assert_eq!(drive.written, Some(life(10 * GIB, None)), "{flash:?}");
-        assert_eq!(drive.write_amplification, None);
+        assert_eq!(drive.write_amplification(), None);
     }
     // A count that lags behind the kernel's, went back, or could not be read.
     for host in [1007, 1000, 999] {
@@ -249,10 +249,10 @@ fn little_writing_tells_no_write_amplification() {
     let mut record = stalled().record();
     record.head.devices[0].life = Some(life(GIB, GIB));
     record.end.as_mut().unwrap().lives = vec![Some(life(GIB + 900 * MIB, 3 * GIB))];
-    let drive = &judged(&record).target.drives[0];
+    let drive = &judged(&record).origin.drives[0];
     assert_eq!(drive.written, Some(life(900 * MIB, 2 * GIB)));
-    assert_eq!(drive.write_amplification, None);
+    assert_eq!(drive.write_amplification(), None);
     // A run that was killed has no second count.
     record.end = None;
-    assert_eq!(judged(&record).target.drives[0].written, None);
+    assert_eq!(judged(&record).origin.drives[0].written, None);
 }

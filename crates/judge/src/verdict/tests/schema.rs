@@ -9,27 +9,7 @@ use super::{VERDICT_JSON_SCHEMA, Verdict};
 
 /// The schema with every object closed: so that a field which the schema
 /// doesn't know fails here, although users may meet newer fields.
-static STRICT: LazyLock<Validator> = LazyLock::new(|| closed(VERDICT_JSON_SCHEMA));
-
-/// A schema with every object closed.
-pub(crate) fn closed(schema: &str) -> Validator {
-    let mut schema: Value = serde_json::from_str(schema).unwrap();
-    close(&mut schema);
-    jsonschema::draft202012::new(&schema).unwrap()
-}
-
-fn close(schema: &mut Value) {
-    match schema {
-        Value::Object(map) => {
-            if map.contains_key("properties") {
-                map.insert("additionalProperties".into(), false.into());
-            }
-            map.values_mut().for_each(close);
-        }
-        Value::Array(list) => list.iter_mut().for_each(close),
-        _ => {}
-    }
-}
+static STRICT: LazyLock<Validator> = LazyLock::new(|| testkit::schema::closed(VERDICT_JSON_SCHEMA));
 
 /// Panics, saying where, if a verdict doesn't conform, or doesn't come back as it was.
 pub(crate) fn assert_conforms(verdict: &Verdict) {

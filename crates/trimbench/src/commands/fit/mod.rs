@@ -10,10 +10,10 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use bench::plan::Place;
-use record::RunRecord;
 use record::as_drive::{NotSlowed, slower};
 use record::units::names;
 use record::units::settings::Section;
+use record::{Origin, RunRecord};
 use ssd::fit::{Fit, FitError};
 
 use crate::commands::fit::args::{Details, FitArgs};
@@ -59,6 +59,7 @@ pub(crate) fn run(args: &FitArgs) -> Result<Exit, Error> {
     if let Some(card) = &mut card {
         let text = fit
             .card(&made::of(&all, details.name.as_deref()))?
+            .measured_by(Origin::of(&all[0].head))
             .to_string();
         card.write(|to| to.write_all(text.as_bytes()))?;
         if let (Some(path), false) = (&args.output, card.is_standard()) {

@@ -2,6 +2,7 @@
 
 use pace::Policy;
 use reclaim::trim::{Selected, Trimmed};
+use record::Origin;
 use serde_json::{Value, json};
 
 use super::Outcome;
@@ -9,7 +10,7 @@ use crate::commands::fstrim::args::FstrimArgs;
 use crate::exit::Exit;
 use crate::interference::json as interference;
 
-pub(super) fn of(file_systems: Vec<Value>, policy: &Policy, exit: Exit) -> Value {
+pub(super) fn of(file_systems: Vec<Value>, origin: &Origin, policy: &Policy, exit: Exit) -> Value {
     let result = match exit {
         Exit::Done | Exit::ConditionHeld => "done",
         Exit::Interrupted => "interrupted",
@@ -17,7 +18,7 @@ pub(super) fn of(file_systems: Vec<Value>, policy: &Policy, exit: Exit) -> Value
     };
     json!({
         "schema": "trimbench.fstrim/1",
-        "version": env!("CARGO_PKG_VERSION"),
+        "origin": origin,
         "result": result,
         "exit_code": exit.code(),
         "pacing": interference::policy(policy),

@@ -68,6 +68,9 @@ pub(crate) fn run(args: &FstrimArgs) -> Result<Exit, Error> {
     if many && selected.is_empty() && !args.quiet {
         printer.note("no file system that is listed can be trimmed");
     }
+    let origin = file
+        .as_ref()
+        .map(|_| storage::origin(selected.iter().map(|one| &one.path)));
     let mut sums = Sums::default();
     let place = details.lease.as_ref().filter(|_| !args.dry_run);
     let Some(halt) = Halt::with(stop, place, &mut |text| printer.note(text))? else {
@@ -90,8 +93,8 @@ pub(crate) fn run(args: &FstrimArgs) -> Result<Exit, Error> {
         }
         None => sums.exit(many),
     };
-    if let Some(file) = file {
-        file.json(&json::of(sums.all, &policy(args, &details), exit))?;
+    if let Some((file, origin)) = file.zip(origin) {
+        file.json(&json::of(sums.all, &origin, &policy(args, &details), exit))?;
     }
     Ok(exit)
 }

@@ -219,6 +219,7 @@ fn kept(goals: Goals) -> String {
 pub(super) fn json(status: &Status) -> Value {
     json!({
         "schema": "trimbench.guard/2",
+        "origin": storage::origin([&status.mount]),
         "mount": status.mount.to_string_lossy(),
         "devices": status.devices,
         "pid": status.pid,

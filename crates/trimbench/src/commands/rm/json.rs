@@ -2,13 +2,20 @@
 
 use pace::Policy;
 use reclaim::{Outcome, Spared, Why};
+use record::Origin;
 use serde_json::{Value, json};
 
 use crate::commands::rm::args::RmArgs;
 use crate::exit::Exit;
 use crate::interference::json as interference;
 
-pub(super) fn of(outcome: &Outcome, args: &RmArgs, policy: &Policy, exit: Exit) -> Value {
+pub(super) fn of(
+    outcome: &Outcome,
+    origin: &Origin,
+    args: &RmArgs,
+    policy: &Policy,
+    exit: Exit,
+) -> Value {
     let result = match &outcome.stopped {
         Some(stopped) if stopped.refused.is_some() => "refused",
         Some(stopped) if stopped.interrupted => "interrupted",
@@ -19,7 +26,7 @@ pub(super) fn of(outcome: &Outcome, args: &RmArgs, policy: &Policy, exit: Exit) 
     let path = |path: &std::path::PathBuf| path.to_string_lossy().into_owned();
     json!({
         "schema": "trimbench.rm/1",
-        "version": env!("CARGO_PKG_VERSION"),
+        "origin": origin,
         "result": result,
         "exit_code": exit.code(),
         "error": outcome.stopped.as_ref().map(|stopped| &stopped.why),

@@ -6,6 +6,7 @@ mod json;
 mod messages;
 mod progress;
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
 use std::io::IsTerminal;
@@ -44,6 +45,11 @@ pub(crate) fn run(args: &RmArgs) -> Result<Exit, Error> {
     }
     let file = Sink::named(&args.json)?;
     let places = places(args);
+    // Where they lie is not to be seen any more when they are gone.
+    let origin = file.as_ref().map(|_| {
+        let directories: BTreeSet<&Path> = places.iter().map(|path| directory_of(path)).collect();
+        storage::origin(directories)
+    });
     crate::simulated::refuse_full(&places)?;
     let stores = Stores::under(&places);
     let mut volumes = Volumes::new(Pacing {
@@ -102,8 +108,8 @@ pub(crate) fn run(args: &RmArgs) -> Result<Exit, Error> {
     printer.end();
     stores.report("rm");
     let exit = end(&outcome, args);
-    if let Some(file) = file {
-        file.json(&json::of(&outcome, args, &policy, exit))?;
+    if let Some((file, origin)) = file.zip(origin) {
+        file.json(&json::of(&outcome, &origin, args, &policy, exit))?;
     }
     Ok(exit)
 }

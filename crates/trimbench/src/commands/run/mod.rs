@@ -314,14 +314,9 @@ fn place(args: &RunArgs) -> Place {
 /// How this run was asked for.
 fn invocation(args: &RunArgs) -> Invocation {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let at = record::units::utc(now.map_or(0.0, |time| time.as_secs_f64()));
-    let arguments = std::env::args_os().skip(1);
     let conditions = args.output.fail_on.iter();
     Invocation {
-        id: format!("{at}-{:08x}", fastrand::u32(..)),
-        arguments: arguments
-            .map(|argument| argument.to_string_lossy().into_owned())
-            .collect(),
         fail_on: conditions.map(ToString::to_string).collect(),
+        ..linux::host::invocation(now.map_or(0.0, |time| time.as_secs_f64()))
     }
 }

@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use ::lab::Launcher;
 use experiments::suite::log::{Head, Log, SCHEMA, Writer};
@@ -196,12 +195,10 @@ fn head(
         discards_per_s,
     };
     let plan = Plan::new(&asked, drive.size_bytes())?;
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let head = Head {
         schema: SCHEMA.to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        begun_unix_s: now.map_or(0.0, |now| now.as_secs_f64()),
-        host: linux::host::describe(),
+        origin: storage::origin(drive.paths()),
         drive,
         plan: plan.clone(),
     };

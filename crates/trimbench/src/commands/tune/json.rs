@@ -20,11 +20,8 @@ pub(super) fn of(
     });
     let value = json!({
         "schema": "trimbench.tune/1",
+        "origin": storage::origin([&target.directory]),
         "target": {
-            // A path as such would panic here where it isn't UTF-8.
-            "path": target.directory.to_string_lossy().into_owned(),
-            "mount": target.mount.mount_point.to_string_lossy().into_owned(),
-            "fs": target.mount.fs,
             "drives": target.drives,
             "discard_granularity_bytes": target.range.granularity_bytes,
             "discard_max_hw_bytes": target.range.hw_bytes,

@@ -12,7 +12,7 @@ use diagnose::watch::recording::Recording;
 use diagnose::watch::{Targets, Update};
 use linux::SysRoot;
 use prometheus_client::registry::Registry;
-use record::{Invocation, Line, RecordWriter};
+use record::{Line, RecordWriter};
 
 use crate::commands::watch::args::WatchArgs;
 use crate::console::Stream;
@@ -102,11 +102,7 @@ impl Recorded {
     ) -> Result<Recorded, Error> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let now_s = now.map_or(0.0, |since| since.as_secs_f64());
-        let run = Invocation {
-            id: format!("watch-{now_s:.3}-{}", std::process::id()),
-            arguments: std::env::args().skip(1).collect(),
-            fail_on: Vec::new(),
-        };
+        let run = linux::host::invocation(now_s);
         let interval_ms = args.interval.as_secs_f64() * 1e3;
         let host = linux::host::describe();
         let recording = Recording::new(watched, host, Some(run), now_s, interval_ms);
