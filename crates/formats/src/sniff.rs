@@ -59,9 +59,14 @@ impl std::fmt::Display for Kind {
 /// How many bytes of a text's begin [`sniff`] should see, if it has so many.
 pub const ENOUGH: usize = 256 << 10;
 
+/// Whether a text is compressed with zstd or gzip.
+pub fn is_compressed(begin: &[u8]) -> bool {
+    begin.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) || begin.starts_with(&[0x1f, 0x8b])
+}
+
 /// The type of a text, from its begin (all of it, or [`ENOUGH`]).
 pub fn sniff(begin: &[u8]) -> Kind {
-    if begin.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) || begin.starts_with(&[0x1f, 0x8b]) {
+    if is_compressed(begin) {
         return Kind::Compressed;
     }
     let begin = &begin[..begin.len().min(ENOUGH)];

@@ -14,6 +14,7 @@ mod figures;
 pub mod html;
 pub mod json;
 pub mod markdown;
+pub mod rows;
 mod series;
 pub mod sheet;
 pub mod svg;

@@ -6,7 +6,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
     blkdiscard, compare, fit, fstrim, guard, import, inspect, lab, report, rm, run, scenarios, sim,
-    suite, tune, verify, watch, why,
+    suite, table, tune, verify, watch, why,
 };
 
 const STYLES: Styles = Styles::styled()
@@ -91,6 +91,11 @@ pub enum Command {
     /// intervals within runs and, where runs were repeated, of the runs. Differences in the set-up
     /// (drive, kernel, mount options, scenario) are printed beside it.
     Compare(compare::args::CompareArgs),
+    /// Make one table of many results, for engines that speak SQL
+    ///
+    /// A row of JSON for each drive of each result, whole directories at a time. Damaged files are
+    /// listed and skipped.
+    Table(table::args::TableArgs),
     /// Make a record from logs of iostat and fio, and show its verdict
     ///
     /// Finds the deletion by itself: by the first discards that matter. The verdict's warnings list

@@ -120,7 +120,8 @@ pub(crate) fn name(path: &Path) -> String {
     }
 }
 
-fn of(name: &str, mut from: impl Read) -> Result<Input, InputError> {
+/// Reads a record from an open text with this name.
+pub(crate) fn of(name: &str, mut from: impl Read) -> Result<Input, InputError> {
     let begin = begin(name, &mut from)?;
     let all = io::Cursor::new(&begin).chain(from);
     let record = RecordReader::read(all).map_err(|error| match error {
@@ -147,8 +148,8 @@ pub(crate) fn begin(name: &str, from: &mut impl Read) -> Result<Vec<u8>, InputEr
 }
 
 /// Decompresses the begin of a text that may be compressed.
-fn inside(begin: Vec<u8>) -> Vec<u8> {
-    if formats::sniff(&begin) != Kind::Compressed {
+pub(crate) fn inside(begin: Vec<u8>) -> Vec<u8> {
+    if !formats::is_compressed(&begin) {
         return begin;
     }
     let mut text = Vec::new();

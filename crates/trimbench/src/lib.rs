@@ -87,6 +87,7 @@ fn carry_out(command: Command) -> Result<exit::Exit, exit::Error> {
         Command::Scenarios(args) => commands::scenarios::run(&args),
         Command::Report(args) => commands::report::run(&args),
         Command::Compare(args) => commands::compare::run(&args),
+        Command::Table(args) => commands::table::run(&args),
         Command::Import(args) => commands::import::run(&args),
         Command::Fit(args) => commands::fit::run(&args),
         Command::Rm(args) => commands::rm::run(&args),

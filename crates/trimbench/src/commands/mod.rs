@@ -14,6 +14,7 @@ pub(crate) mod run;
 pub(crate) mod scenarios;
 pub(crate) mod sim;
 pub(crate) mod suite;
+pub(crate) mod table;
 pub(crate) mod tune;
 pub(crate) mod verify;
 pub(crate) mod watch;

@@ -80,6 +80,7 @@ mod sim;
 mod suite;
 mod suite_raid0;
 mod suite_trim;
+mod table;
 mod tune;
 mod tune_limits;
 mod verdicts;

@@ -1,0 +1,194 @@
+//! `trimbench table`.
+
+pub(crate) mod args;
+
+use std::fs;
+use std::io::{self, Cursor, Read};
+use std::path::Path;
+
+use record::units::{count, names};
+use report::rows::Found;
+use serde_json::{Value, json};
+use ssd::Card;
+
+use crate::commands::table::args::TableArgs;
+use crate::console::{self, Stream};
+use crate::exit::{Error, Exit, usage};
+use crate::input::{self, Input};
+use crate::output::Sink;
+use crate::record_output;
+
+/// The most of a JSON file that is read, in bytes. The largest real ones are a deletion's decisions,
+/// a megabyte.
+const MOST: u64 = 64 << 20;
+
+/// Carries out the command. A file that can't be read doesn't keep the others back.
+pub(crate) fn run(args: &TableArgs) -> Result<Exit, Error> {
+    let to = Sink::open(args.output.as_deref().unwrap_or(Path::new("-")))?;
+    let mut table = Table {
+        to,
+        files: 0,
+        skipped: 0,
+        exit: Exit::Done,
+    };
+    for path in &args.paths {
+        match path.is_dir() {
+            true => table.directory(path)?,
+            false => table.file(path)?,
+        }
+    }
+    if table.skipped > 0 {
+        Stream::Err.print(&format!(
+            "trimbench table: {} of {} files skipped\n",
+            count(table.skipped),
+            count(table.files)
+        ));
+    }
+    Ok(table.exit)
+}
+
+/// A table that is being written.
+struct Table {
+    to: Sink,
+    files: u64,
+    skipped: u64,
+    exit: Exit,
+}
+
+impl Table {
+    /// Adds the files of a directory and of those below, one after the other: no list of them is kept.
+    fn directory(&mut self, directory: &Path) -> Result<(), Error> {
+        let entries = match fs::read_dir(directory) {
+            Ok(entries) => entries,
+            Err(error) => {
+                self.skip(&unreadable(directory, error));
+                return Ok(());
+            }
+        };
+        for entry in entries {
+            let found = entry.and_then(|entry| Ok((entry.path(), entry.file_type()?)));
+            match found {
+                Ok((path, kind)) if kind.is_dir() => self.directory(&path)?,
+                // Of a link its file, but no directory: it may lead back here.
+                Ok((path, _)) if path.is_file() => self.file(&path)?,
+                Ok(_) => {}
+                Err(error) => self.skip(&unreadable(directory, error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a file, unless it is the table itself.
+    fn file(&mut self, path: &Path) -> Result<(), Error> {
+        if self.to.is(path) {
+            return Ok(());
+        }
+        self.files += 1;
+        let name = input::name(path);
+        match rows(path, &name) {
+            Ok(mut rows) => {
+                if self.to.is_standard() {
+                    rows = names::harmless_json(&String::from_utf8_lossy(&rows)).into();
+                }
+                self.to.write(|to| to.write_all(&rows))
+            }
+            Err(error) => {
+                self.skip(&error);
+                Ok(())
+            }
+        }
+    }
+
+    fn skip(&mut self, error: &Error) {
+        console::error(error);
+        self.skipped += 1;
+        self.exit = error.exit();
+    }
+}
+
+/// The rows of a file.
+fn rows(path: &Path, name: &str) -> Result<Vec<u8>, Error> {
+    let mut rows = Vec::new();
+    // Memory takes what is written to it.
+    let mut add = |found: Found<'_>| drop(found.write(name, &mut rows));
+    match Content::of(path, name)? {
+        Content::Record(input) => {
+            let verdict = json!(record_output::verdict(&input.record));
+            add(Found::new("run", &verdict));
+        }
+        Content::Text(text) if matches!(text.trim_ascii_start(), [b'{' | b'[', ..]) => {
+            let wrong = |why: &str| usage(format!("{name}: {why}"));
+            let mut results = Vec::new();
+            for result in serde_json::Deserializer::from_slice(&text).into_iter::<Value>() {
+                match result.map_err(|error| wrong(&format!("is damaged: {error}")))? {
+                    Value::Array(all) => results.extend(all),
+                    one => results.push(one),
+                }
+            }
+            for result in &results {
+                let found = Found::of(result);
+                add(found.ok_or_else(|| wrong("is no result of trimbench that a table takes"))?);
+            }
+        }
+        Content::Text(text) => {
+            let card = card(&text).map_err(|why| usage(format!("{name}: {why}")))?;
+            add(Found::new("card", &card));
+        }
+    }
+    Ok(rows)
+}
+
+enum Content {
+    Record(Box<Input>),
+    Text(Vec<u8>),
+}
+
+impl Content {
+    fn of(path: &Path, name: &str) -> Result<Content, Error> {
+        let mut from = input::open(path)?;
+        let begin = input::begin(name, &mut from)?;
+        let shown = input::inside(begin.clone());
+        let mut lines = shown.split(|&byte| byte == b'\n');
+        let first = String::from_utf8_lossy(lines.next().unwrap_or_default());
+        if first.contains("\"line\":\"head\"") && first.contains("trimbench.run/") {
+            let input = input::of(name, Cursor::new(begin).chain(from))?;
+            return Ok(Content::Record(Box::new(input)));
+        }
+        let failed = |error| unreadable(path, error);
+        let mut from: Box<dyn Read> = match formats::is_compressed(&begin) {
+            true => input::decompressed(begin, from).map_err(failed)?,
+            false => Box::new(Cursor::new(begin).chain(from)),
+        };
+        let mut text = Vec::new();
+        let read = from.by_ref().take(MOST + 1).read_to_end(&mut text);
+        read.map_err(failed)?;
+        match text.len() as u64 > MOST {
+            true => Err(usage(format!("{name}: is longer than {MOST} bytes"))),
+            false => Ok(Content::Text(text)),
+        }
+    }
+}
+
+/// A device card as a result.
+fn card(text: &[u8]) -> Result<Value, String> {
+    let text = str::from_utf8(text).map_err(|_| "is no result of trimbench".to_owned())?;
+    let card: Card = text
+        .parse()
+        .map_err(|error| format!("is neither JSON nor a device card: {error}"))?;
+    let discard = card.figures().discard.as_ref();
+    let mut result = json!({
+        "origin": card.origin(),
+        "fit": discard.map(|discard| json!({
+            "a_us": discard.a.as_secs_f64() * 1e6,
+            "b_us_per_mib": discard.b.as_nanos() / 1e3,
+        })),
+    });
+    if card.origin().is_none() {
+        result["target"] = json!({"drives": [{"model": card.name()}]});
+    }
+    Ok(result)
+}
+
+fn unreadable(path: &Path, error: io::Error) -> Error {
+    input::InputError::unreadable(&input::name(path), error).into()
+}
