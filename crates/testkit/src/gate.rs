@@ -51,6 +51,16 @@ pub fn lacks(needs: &[Need]) -> bool {
     missing.is_some()
 }
 
+/// Whether a program is missing that no distribution has. Then the test is skipped, also where CI is
+/// set.
+pub fn lacks_rare(program: &str) -> bool {
+    let is_missing = !in_path(program);
+    if is_missing {
+        note_skip(&format!("need the program {program}"));
+    }
+    is_missing
+}
+
 /// Notes why this test does not run here: the last words of "3 tests need root". Where CI is set
 /// the test fails instead, so that no test is skipped there unseen.
 #[track_caller]

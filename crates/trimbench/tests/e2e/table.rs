@@ -7,7 +7,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::common::gate::{Need, lacks};
+use crate::common::gate::lacks_rare;
 use crate::common::run::{Done, run, trimbench};
 
 /// Hosts of the fleet. Each has one result in a directory of its own.
@@ -339,7 +339,7 @@ fn answers() -> Vec<Vec<String>> {
 
 #[test]
 fn the_questions_of_the_manual_have_the_known_answers() {
-    if lacks(&[Need::Tool("duckdb")]) {
+    if lacks_rare("duckdb") {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
