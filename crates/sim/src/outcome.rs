@@ -64,7 +64,7 @@ pub struct Figures {
     pub discarded_bytes: u64,
     /// Bytes whose discard an allocation made unnecessary.
     pub cancelled_bytes: u64,
-    /// Share of the bytes removed that the drive never heard of and that were not used again.
+    /// Bytes that are free at the end and that the drive takes for data.
     pub untold_bytes: u64,
     /// Bytes that were free and that the drive took for data, on average over the run.
     pub debt_mean_bytes: u64,
@@ -105,6 +105,7 @@ impl Outcome {
             let sum: f64 = free.iter().map(|row| row.debt_bytes as f64).sum();
             let mean = sum / free.len() as f64;
             let seconds = free.last().map_or(0.0, |row| row.at_s);
+            figures.untold_bytes = free.last().map_or(0, |row| row.debt_bytes);
             figures.debt_mean_bytes = mean as u64;
             figures.debt_age_s =
                 (figures.removed_bytes > 0).then(|| mean * seconds / figures.removed_bytes as f64);
@@ -181,7 +182,6 @@ fn figures(
         })
     });
     let cost = costs.max_by(Cost::order);
-    let known = tally.discarded_bytes + tally.cancelled;
     let mut figures = Figures {
         policy: setup.policy.name().to_owned(),
         verdict: verdict.verdict,
@@ -199,7 +199,7 @@ fn figures(
         ranges: tally.ranges,
         discarded_bytes: tally.discarded_bytes,
         cancelled_bytes: tally.cancelled,
-        untold_bytes: tally.removed_bytes.saturating_sub(known),
+        untold_bytes: 0,
         debt_mean_bytes: 0,
         debt_age_s: None,
         waited_s: waited_s(record, record, PhaseName::Baseline),

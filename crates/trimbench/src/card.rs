@@ -28,6 +28,16 @@ pub(crate) fn named(name: &str) -> Result<Card, Error> {
     named_beside(name, &[])
 }
 
+/// Returns a warning if the drive's card holds for discards of one size alone.
+pub(crate) fn of_one_size(card: &Card) -> Option<String> {
+    let about = format!(
+        "{}: {} A ladder measures several sizes: trimbench fit DIRECTORY --output CARD",
+        card.name(),
+        card.about()
+    );
+    card.is_of_one_size().then_some(about)
+}
+
 /// The same where stacks of drives can be named as well.
 pub(crate) fn named_beside(name: &str, stacks: &[&str]) -> Result<Card, Error> {
     if name.contains('/') || Path::new(name).extension().is_some_and(|e| e == "toml") {
@@ -138,5 +148,19 @@ mod tests {
         );
         let said = named("").unwrap_err().to_string();
         assert!(said.contains("no profile ''. There are"), "{said}");
+    }
+
+    #[test]
+    fn a_card_of_one_size_is_warned_of() {
+        let t500 = named("t500").unwrap();
+        assert_eq!(of_one_size(&t500), None);
+        let alone = "It holds for discards of about 2.0 GiB alone: how a discard's cost depends on \
+                     its size was not measured.";
+        let text = t500.to_string().replace(t500.about(), alone);
+        let warned = of_one_size(&text.parse().unwrap()).unwrap();
+        assert!(
+            warned.contains("about 2.0 GiB alone") && warned.contains("fit DIRECTORY"),
+            "{warned}"
+        );
     }
 }

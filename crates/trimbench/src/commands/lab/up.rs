@@ -31,7 +31,12 @@ pub(super) fn up(lab: &Lab, args: &UpArgs) -> Result<(), Error> {
     let mut notes = lab.notes(&info.spec.name).unwrap_or_default();
     notes.extend(room(lab, &info, limited));
     notes.extend(near(&info));
-    notes.extend(info.spec.card().ok().and_then(|card| of_one_size(&card)));
+    notes.extend(
+        info.spec
+            .card()
+            .ok()
+            .and_then(|card| card::of_one_size(&card)),
+    );
     let notes = notes.iter().map(|note| format!("note: {note}\n"));
     Stream::Err.print(&notes.collect::<String>());
     let device = info.device.unwrap_or_default();
@@ -101,16 +106,6 @@ fn set(settings: &[String], card: Card) -> Result<(DriveDetails, Card), Error> {
     Ok((DriveDetails::of(&details).map_err(Error::Usage)?, card))
 }
 
-/// Returns a warning if the drive's card holds for discards of one size alone.
-fn of_one_size(card: &Card) -> Option<String> {
-    let about = format!(
-        "{}: {} A ladder measures several sizes: trimbench fit DIRECTORY --output CARD",
-        card.name(),
-        card.about()
-    );
-    card.is_of_one_size().then_some(about)
-}
-
 /// Returns a warning if the drive can't keep as much data as its size; otherwise `None`.
 fn room(lab: &Lab, info: &Info, limited: Option<u64>) -> Option<String> {
     let spec = &info.spec;
@@ -168,23 +163,4 @@ fn next(lab: &Lab, info: &Info) -> String {
         text += &format!("  {step:width$}  {why}\n");
     }
     text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_card_of_one_size_is_warned_of() {
-        let t500 = card::named("t500").unwrap();
-        assert_eq!(of_one_size(&t500), None);
-        let alone = "It holds for discards of about 2.0 GiB alone: how a discard's cost depends on \
-                     its size was not measured.";
-        let text = t500.to_string().replace(t500.about(), alone);
-        let warned = of_one_size(&text.parse().unwrap()).unwrap();
-        assert!(
-            warned.contains("about 2.0 GiB alone") && warned.contains("fit DIRECTORY"),
-            "{warned}"
-        );
-    }
 }

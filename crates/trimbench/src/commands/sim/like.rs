@@ -80,8 +80,12 @@ pub(super) fn setup(
     for actor in &record.head.actors {
         match (actor.op.as_str(), actor.loop_kind) {
             ("read", LoopKind::Closed { depth }) => setup.readers += depth,
-            ("read", LoopKind::Open { rate_per_s, .. }) if actor.name != "canary" => {
-                setup.reads_per_s += rate_per_s;
+            ("read", LoopKind::Open { .. }) if actor.name != "canary" => {
+                return Err(usage(format!(
+                    "{name}: {} read at a fixed rate, and how many of its reads the host and the drive \
+                     took at once is unknown, so they can't be repeated; record a reader in closed loop",
+                    actor.name
+                )));
             }
             ("write", loop_kind) => setup.writers += loop_kind.depth(),
             ("fsync", _) => setup.syncers += 1,

@@ -10,6 +10,7 @@ use std::slice::from_mut;
 use ::sim::{Outcome, PolicyKind, Setup, SimError};
 use serde_json::json;
 
+use crate::card;
 use crate::commands::sim::args::{CompareArgs, RunArgs, SimArgs, SimCommand};
 use crate::console::Stream;
 use crate::exit::{Error, Exit, usage};
@@ -50,7 +51,7 @@ fn one(args: &RunArgs) -> Result<Exit, Error> {
     let verdict = record_output::verdict(record_made);
     text.print(&record_output::ended(record_made, &verdict, &text.style()));
     text.print(&format!("\n{}", table::single(&simulated, &outcome)));
-    for note in notes {
+    for note in notes.into_iter().chain(of_one_size(&simulated)) {
         text.print(&format!("! {note}\n"));
     }
     if let Some(record) = record {
@@ -115,6 +116,9 @@ fn compare(args: &CompareArgs) -> Result<Exit, Error> {
     let front = ::sim::pareto_front(&figures);
     let text = Sink::people(&json);
     text.print(&table::all(&setups, &figures, &front));
+    for note in setups.first().into_iter().flat_map(of_one_size) {
+        text.print(&format!("! {note}\n"));
+    }
     if let Some(json) = json {
         let runs = setups.iter().zip(&outcomes).zip(&front);
         let runs = runs.map(|((setup, outcome), &front)| row(setup, outcome, Some(front)));
@@ -122,6 +126,11 @@ fn compare(args: &CompareArgs) -> Result<Exit, Error> {
         json.json(&json!({ "schema": SCHEMA, "runs": runs }))?;
     }
     Ok(Exit::Done)
+}
+
+/// Warnings of cards that hold for discards of one size alone.
+fn of_one_size(setup: &Setup) -> impl Iterator<Item = String> + '_ {
+    setup.drives.cards.iter().filter_map(card::of_one_size)
 }
 
 /// A run's settings and figures.

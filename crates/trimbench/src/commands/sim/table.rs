@@ -1,6 +1,6 @@
 //! The figures of runs, as tables.
 
-use ::sim::{Figures, Outcome, Setup};
+use ::sim::{Figures, Outcome, PolicyKind, Setup};
 use record::units::{bytes, count, percent, seconds};
 
 fn time(value: Option<f64>) -> String {
@@ -86,6 +86,9 @@ fn known(outcome: &Outcome) -> String {
 
 fn trouble(f: &Figures) -> String {
     let (mut text, policy) = (String::new(), &f.policy);
+    if f.commands == 0 && !f.gave_up && policy != PolicyKind::None.name() {
+        text += &format!("! {policy}: it sent no discards in the time that was simulated\n");
+    }
     if f.is_full {
         text += &format!("! {policy}: the volume ran full, and the run ended there\n");
     }
