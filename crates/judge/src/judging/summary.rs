@@ -429,7 +429,11 @@ fn trim(part: &PartJudged) -> String {
         true => "no less than ",
         false => "",
     };
-    let rate = part.discard.bytes_per_s.map(record::units::byte_rate);
+    let waits_s = part.discards.waits_s();
+    // Beside pauses nothing went on at the drive's rate.
+    let paused = 0.0 < waits_s && 2.0 * waits_s < part.discard.active_s.unwrap_or(0.0);
+    let rate = part.discard.bytes_per_s.filter(|_| !paused);
+    let rate = rate.map(record::units::byte_rate);
     rate.map_or(String::new(), |rate| format!(": TRIM ran at {bound}{rate}"))
 }
 

@@ -157,3 +157,16 @@ fn a_few_discards_are_told_as_few_and_not_as_none() {
     let words = "sent the devices only 2.5 MiB of discards, so TRIM stalled nothing";
     assert!(verdict.summary.contains(words), "{}", verdict.summary);
 }
+
+/// Reads go on beside a deletion with pauses. The sentence has no rate, since the drive's is not the
+/// deletion's.
+#[test]
+fn a_paced_deletion_went_on_at_no_rate() {
+    let mut it = run(0.1, 6.0..14.0, vec![]);
+    it.devices[0].discards = vec![level(6.0..14.0, 5.0)];
+    it.devices[0].bytes_each = 8.0 / 40.0 * GIB as f64;
+    it.devices[0].wait_ms = 40.0;
+    let verdict = it.verdict();
+    assert_eq!(verdict.verdict, Finding::None, "{}", verdict.summary);
+    assert!(!verdict.summary.contains("TRIM ran"), "{}", verdict.summary);
+}
