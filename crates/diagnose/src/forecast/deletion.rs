@@ -67,6 +67,7 @@ pub fn if_deleted(
     // Without a journal each call that unlinks sends its own discards.
     let by_file = fs.is_some_and(|fs| fs.rules().is_ext() && !fs.journal);
     let mut found: Vec<Vec<Range<u64>>> = Vec::new();
+    let mut unwritten_bytes = 0;
     for path in &walk.files {
         let file = files::open_read(path, Caching::Buffered)?;
         let mut extents = files::extents_within(&file, 0, u64::MAX)?;
@@ -82,11 +83,14 @@ pub fn if_deleted(
             rustix::fs::fdatasync(&file).map_err(failed)?;
             extents = files::extents_within(&file, 0, u64::MAX)?;
         }
-        let freed = extents.iter().filter(|extent| {
-            extent.on_disk && !extent.shared && !(extent.unwritten && skips_unwritten)
-        });
+        let freed = extents
+            .iter()
+            .filter(|extent| extent.on_disk && !extent.shared);
+        let (unsent, freed): (Vec<&FileExtent>, Vec<_>) =
+            freed.partition(|extent| extent.unwritten && skips_unwritten);
+        unwritten_bytes += unsent.iter().map(|extent| extent.length).sum::<u64>();
         let range = |extent: &FileExtent| extent.physical..extent.physical + extent.length;
-        found.push(freed.map(range).collect());
+        found.push(freed.into_iter().map(range).collect());
     }
     let kernel = linux::host::kernel_version();
     let apart = fs.is_some_and(|fs| fs.rules().discards_again(kernel, fs.journal));
@@ -97,7 +101,13 @@ pub fn if_deleted(
         commands: most.commands,
         stall_s: most.time.map(|cost| cost.stall_s),
     });
-    Ok(Forecast { most, ..joined })
+    let kept_files = (walk.seen.len() - walk.files.len()) as u64;
+    Ok(Forecast {
+        most,
+        unwritten_bytes,
+        kept_files,
+        ..joined
+    })
 }
 
 /// Joins neighbours among the ranges of all files, or, if `by_file`, among those of each.

@@ -40,6 +40,10 @@ pub struct Forecast {
     pub time: Option<Cost>,
     /// The most that it may be where the file system may not join neighbours; `None` where it does.
     pub most: Option<Most>,
+    /// Bytes that come free without a discard: allocated and never written, on XFS.
+    pub unwritten_bytes: u64,
+    /// Files that free nothing, since they have other names.
+    pub kept_files: u64,
 }
 
 /// The most discards of a deletion.

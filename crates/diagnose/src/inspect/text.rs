@@ -5,7 +5,7 @@ mod drive;
 use std::fmt::Write;
 
 use record::units::names::{harmless, shown};
-use record::units::{bytes, minutes};
+use record::units::{bytes, counted, minutes};
 use record::{DiscardLimits, DiscardSetting};
 use storage::FileSystem;
 use storage::stack::{Effect, Layer, LayerKind, Stack};
@@ -40,7 +40,22 @@ pub fn page(found: &Inspection, verbose: bool, look: Look) -> String {
             .first()
             .and_then(|one| one.file_system.as_ref());
         if fs.is_some_and(|fs| fs.rules() == FileSystem::Btrfs) {
-            out += "  (at least: btrfs discards its own tree blocks, too)\n";
+            let more = "(at least: btrfs discards its own tree blocks, too, and after 10 s whole block \
+                        groups that become empty)";
+            wrap(&mut out, "  ", more, look.width);
+        }
+        if forecast.unwritten_bytes > 0 {
+            let freed = bytes(forecast.unwritten_bytes);
+            let more = format!(
+                "({freed} more come free without a discard: allocated and never written. `trimbench \
+                 fstrim` discards them)"
+            );
+            wrap(&mut out, "  ", &more, look.width);
+        }
+        if forecast.kept_files > 0 {
+            let kept = counted(forecast.kept_files, "file");
+            let more = format!("({kept} with other names elsewhere: nothing comes free of those)");
+            wrap(&mut out, "  ", &more, look.width);
         }
         if !sent {
             out += "  (if it were mounted with discard; now it sends none)\n";
