@@ -55,6 +55,7 @@ pub const COLUMNS: &[Column] = columns! {
     "drive_bytes" ["drive/size_bytes"] "size of the drive";
     "rotational" ["drive/rotational"] "whether Linux reports a hard disk";
     "result" ["part/result" "result/verdict" "result/outcome" "result/result"] "how it ended, or the verdict: `stall`, `slowdown`, `none`, `inconclusive`";
+    "reasons" ["result/reasons"] "verdicts: why nothing, or no more, can be concluded, with commas";
     "goal" ["row/goal"] "`rm` and `fstrim`: the worst of the goals: `missed`, `unsure`, `not-measured`, `nobody-else`, `met`";
     "seconds" ["figures/seconds" "result/deletion/seconds" "result/seconds"] "how long the deletion or trim took; `why`, `verify`: how long it was watched";
     "freed_bytes" ["figures/freed_bytes" "result/deletion/bytes"] "deleted, or trimmed";
@@ -227,11 +228,12 @@ fn drives<'a>(origin: &'a Value, target: &'a Value) -> Vec<&'a Value> {
     }
 }
 
-/// The actor that lost most.
+/// The actor that lost most, but the canary.
 fn worst(actors: &Value) -> &Value {
     let lost = |actor: &Value| actor["lost_s"].as_f64().unwrap_or(-1.0);
     let actors = actors.as_array().map_or(&[][..], Vec::as_slice).iter();
     actors
+        .filter(|actor| actor["actor"] != "canary")
         .max_by(|a, b| lost(a).total_cmp(&lost(b)))
         .unwrap_or(&NOTHING)
 }

@@ -10,6 +10,7 @@ use record::units::{count, names};
 use report::rows::Found;
 use serde_json::{Value, json};
 use ssd::Card;
+use ssd::card::Sure;
 
 use crate::commands::table::args::TableArgs;
 use crate::console::{self, Stream};
@@ -65,8 +66,16 @@ impl Table {
                 return Ok(());
             }
         };
-        for entry in entries {
-            let found = entry.and_then(|entry| Ok((entry.path(), entry.file_type()?)));
+        let found =
+            entries.map(|entry| entry.and_then(|entry| Ok((entry.path(), entry.file_type()?))));
+        let mut found: Vec<_> = found.collect();
+        found.sort_by(|a, b| {
+            a.as_ref()
+                .ok()
+                .map(|one| &one.0)
+                .cmp(&b.as_ref().ok().map(|one| &one.0))
+        });
+        for found in found {
             match found {
                 Ok((path, kind)) if kind.is_dir() => self.directory(&path)?,
                 // Of a link its file, but no directory: it may lead back here.
@@ -172,15 +181,24 @@ impl Content {
 /// A device card as a result.
 fn card(text: &[u8]) -> Result<Value, String> {
     let text = str::from_utf8(text).map_err(|_| "is no result of trimbench".to_owned())?;
+    if text.trim().is_empty() {
+        return Err("is empty".to_owned());
+    }
     let card: Card = text
         .parse()
         .map_err(|error| format!("is neither JSON nor a device card: {error}"))?;
+    // A bound or an assumption is unknown.
+    let known = |path: &str| {
+        let sure = card.note(path).map(|note| note.sure);
+        matches!(sure, Some(Sure::Measured | Sure::Derived))
+    };
     let discard = card.figures().discard.as_ref();
     let mut result = json!({
         "origin": card.origin(),
         "fit": discard.map(|discard| json!({
-            "a_us": discard.a.as_secs_f64() * 1e6,
-            "b_us_per_mib": discard.b.as_nanos() / 1e3,
+            "a_us": known("discard.a").then_some(discard.a.as_secs_f64() * 1e6),
+            "b_us_per_mib": known("discard.b").then_some(discard.b.as_nanos() / 1e3),
+            "phi": known("discard.phi").then_some(discard.phi()),
         })),
     });
     if card.origin().is_none() {
