@@ -160,6 +160,7 @@ fn a_leaf_is_asked_for_its_life_at_its_drive() {
             name: "nvme0n1".into(),
             size_bytes: 1 << 39,
         }),
+        transport: Some(Transport::Nvme),
         ..DeviceInfo::disk("nvme0n1p2")
     };
     assert_eq!(life(&sys, &partition), None, "it does not answer");

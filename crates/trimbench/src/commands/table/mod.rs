@@ -57,7 +57,7 @@ struct Table {
 }
 
 impl Table {
-    /// Adds the files of a directory and of those below, one after the other: no list of them is kept.
+    /// Adds the files of a directory in the order of their names, and those of the ones below.
     fn directory(&mut self, directory: &Path) -> Result<(), Error> {
         let entries = match fs::read_dir(directory) {
             Ok(entries) => entries,
