@@ -11,7 +11,7 @@
 //! | [`machine`] | a `/proc`, `/sys` and `/dev` as another machine has them |
 //! | [`measured`] | figures of drives of 2024 that their models must reach |
 //! | [`recorded`] | figures of drives of 2024, and the logs that iostat makes of them |
-//! | [`schema`] | validators of JSON schemas |
+//! | `schema` | validators of JSON schemas |
 //! | [`sweep`] | removes what killed test runs left behind |
 
 #![forbid(unsafe_code)]
