@@ -319,6 +319,34 @@ mod tests {
     }
 
     #[test]
+    fn a_loss_has_rates_only_where_one_of_them_is_without_discards() {
+        let loss = |slower_pauses| ReaderLoss {
+            baseline_per_s: 40_000.0,
+            during_per_s: 30_000.0,
+            lost: Measured {
+                value: 0.25,
+                low: 0.2,
+                high: 0.3,
+            },
+            slower_pauses,
+            lost_with_pauses: 0.25,
+            usual_wait_s: 1e-4,
+            wait_s: 2e-4,
+            open_loop: false,
+            left_s: None,
+        };
+        let text = |slower| of_series(&loss(slower), "reads");
+        assert!(text(None).ends_with("(40,000/s without discards, 30,000/s over all the time)"));
+        assert!(text(Some(0.04)).contains("without discards"));
+        let slower = text(Some(0.42));
+        assert!(!slower.contains("/s"), "{slower}");
+        assert!(
+            slower.contains("Besides, it was 42 % slower between discards"),
+            "{slower}"
+        );
+    }
+
+    #[test]
     fn late_reads_of_other_causes_are_told_apart() {
         let over = LateReads {
             our_discards: 4,

@@ -202,6 +202,9 @@ fn the_card_behaves_as_the_drive_did() {
         let again: Card = text.parse().unwrap();
         assert_eq!(again, fitted, "{name}: what is printed is read again");
         assert!(text.contains("2026-01-01"), "{text}");
+        // A drive that drains its queue looks alike.
+        let queue = fitted.note("discard.queue").unwrap();
+        assert_ne!(queue.sure, ssd::card::Sure::Measured, "{name}: {queue:?}");
         let discard = fitted.figures().discard.as_ref().unwrap();
         for mib in [1.0, 128.0] {
             let got = discard.service((mib * MIB as f64) as u64, 0, 1).as_nanos() as f64 / 1e3;
