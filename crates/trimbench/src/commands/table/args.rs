@@ -6,8 +6,7 @@ use clap::Args;
 
 const EXAMPLES: &str = "\
 Examples:
-  trimbench table results/ --output fleet.jsonl
-                                          all results of a fleet in one table
+  trimbench table results/ > fleet.jsonl  all results of a fleet in one table
   duckdb -c \"SELECT model, max(lost_s) FROM 'fleet.jsonl' GROUP BY model\"
                                           a question to it
   trimbench table *.json | jq -r .host    the hosts of some
@@ -22,8 +21,4 @@ pub struct TableArgs {
     /// directories of them; - for standard input
     #[arg(value_name = "FILE|DIR", required = true)]
     pub paths: Vec<PathBuf>,
-
-    /// Write to FILE instead of to standard output (-)
-    #[arg(long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
 }

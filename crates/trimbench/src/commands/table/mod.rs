@@ -25,7 +25,7 @@ const MOST: u64 = 64 << 20;
 
 /// Carries out the command. A file that can't be read doesn't keep the others back.
 pub(crate) fn run(args: &TableArgs) -> Result<Exit, Error> {
-    let to = Sink::open(args.output.as_deref().unwrap_or(Path::new("-")))?;
+    let to = Sink::open(Path::new("-"))?;
     let mut table = Table {
         to,
         files: 0,
@@ -87,19 +87,14 @@ impl Table {
         Ok(())
     }
 
-    /// Adds a file, unless it is the table itself.
+    /// Adds a file.
     fn file(&mut self, path: &Path) -> Result<(), Error> {
-        if self.to.is(path) {
-            return Ok(());
-        }
         self.files += 1;
         let name = input::name(path);
         match rows(path, &name) {
-            Ok(mut rows) => {
-                if self.to.is_standard() {
-                    rows = names::harmless_json(&String::from_utf8_lossy(&rows)).into();
-                }
-                self.to.write(|to| to.write_all(&rows))
+            Ok(rows) => {
+                let rows = names::harmless_json(&String::from_utf8_lossy(&rows));
+                self.to.write(|to| to.write_all(rows.as_bytes()))
             }
             Err(error) => {
                 self.skip(&error);
