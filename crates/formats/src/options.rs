@@ -30,9 +30,10 @@ pub enum Moment {
 }
 
 impl Moment {
-    /// A date and time in UTC (`2024-06-19T05:02:34Z`); `None` of any other text.
-    pub fn utc(text: &str) -> Option<Moment> {
-        let stamp = Stamp::parse(text.as_bytes()).filter(|_| text.ends_with('Z'))?;
+    /// A date and time with its zone (`2024-06-19T05:02:34Z`, `2024-06-19T07:02:34+0200`); `None` of
+    /// any other text.
+    pub fn zoned(text: &str) -> Option<Moment> {
+        let stamp = Stamp::parse(text.as_bytes()).filter(|stamp| stamp.zoned)?;
         stamp.day.and(stamp.unix_s()).map(Moment::Unix)
     }
 

@@ -99,7 +99,7 @@ pub(crate) fn discard_setting(setting: DiscardSetting) -> (Tone, &'static str) {
             let text = "not supported: the mount would send them, but no device below takes them";
             (Tone::Warn, text)
         }
-        DiscardSetting::Unknown => (Tone::Warn, "unknown here"),
+        DiscardSetting::Unknown => (Tone::Warn, "whether the mount sends any is unknown here"),
     }
 }
 
@@ -128,7 +128,12 @@ pub(crate) fn actor(actor: &ActorInfo) -> String {
         (None, _) | (Some(false), "fio" | "iostat") => {}
         (Some(false), _) => text += ", buffered",
     }
-    text += &format!(", {}, {}", actor.engine, loop_kind(&actor.loop_kind));
+    let loops = match (&actor.loop_kind, actor.engine.as_str()) {
+        // A log of iostat shows no more: a fixed rate has operations in flight, too.
+        (LoopKind::Closed { depth }, "iostat") => format!("about {depth} in flight"),
+        (kind, _) => loop_kind(kind),
+    };
+    text += &format!(", {}, {loops}", actor.engine);
     text
 }
 
@@ -230,16 +235,18 @@ const SHORTEST_STALL_S: f64 = 0.2;
 /// How much to delete, or how closely to look.
 fn too_little(verdict: &Verdict, head: &Head) -> String {
     let target = &head.target;
-    let option = match head.scenario.get("simulated") {
-        Some(_) => "--set size=…",
-        None => "--size",
+    let option = match (head.scenario.get("simulated"), target.size_bytes) {
+        (Some(_), _) => " (--set size=…)",
+        // A log of another program.
+        (None, 0) => "",
+        _ => " (--size)",
     };
     let place = match target.mount {
         Some(_) => "file system",
         None => "device",
     };
     let more = match verdict.try_bytes.map(bytes) {
-        Some(size) => format!("Delete {size} ({option}), which would take seconds."),
+        Some(size) => format!("Delete {size}{option}, which would take seconds."),
         None if target.size_bytes == 0 => "Delete more.".to_owned(),
         None => format!(
             "So much does not fit here: this {place} is too small, or too full, for a \

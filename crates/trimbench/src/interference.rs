@@ -81,8 +81,11 @@ fn of_canary(canary: &CanaryWaits) -> String {
 /// Sentences about the goal: whether each part was kept, and what else made reads wait.
 pub(crate) fn goals(summary: &Summary) -> Vec<String> {
     let goals = summary.goals.iter();
+    let hurried = goals
+        .clone()
+        .any(|one| matches!(one.limit, Limit::Deadline(_)));
     let mut all: Vec<String> = goals
-        .map(|one| protected(one, summary).unwrap_or_else(|| goal(one)))
+        .map(|one| protected(one, summary).unwrap_or_else(|| goal(one, hurried)))
         .collect();
     let observed = summary.observed.as_ref();
     let over = observed.and_then(|observed| observed.canary?.over);
@@ -114,16 +117,18 @@ fn protected(result: &GoalResult, summary: &Summary) -> Option<String> {
     ))
 }
 
-fn goal(result: &GoalResult) -> String {
+/// `hurried`: a deadline was given, to which the slowdown gives way.
+fn goal(result: &GoalResult, hurried: bool) -> String {
     let limit = match result.limit {
         Limit::Slowdown(share) => format!("--slowdown {}", percent_exact(share)),
         Limit::MaxLatency(limit) => format!("--max-latency {}", duration_exact(limit)),
         Limit::Deadline(limit) => format!("--deadline {}", duration_exact(limit)),
         Limit::Pressure(limit) => format!("--protect ={}", percent_exact(limit)),
     };
-    let word = match result.kept {
-        Kept::Met => "met",
-        Kept::Missed => "missed",
+    let word = match (result.kept, result.limit) {
+        (Kept::Met, _) => "met",
+        (Kept::Missed, Limit::Slowdown(_)) if hurried => "given up for the deadline",
+        (Kept::Missed, _) => "missed",
         _ => "not certain",
     };
     match (&result.measured, result.kept) {
@@ -273,21 +278,28 @@ mod tests {
     fn a_goal_is_told_with_its_figure_and_its_witness() {
         let met = result(Limit::Slowdown(0.1), Kept::Met, 0.08);
         assert_eq!(
-            goal(&met),
+            goal(&met, false),
             "goal --slowdown 10% met: other I/O lost 8.0 % (7.0 % to 9.0 %) (measured on the drive's readers)"
         );
+        let given_up = goal(&result(Limit::Slowdown(0.1), Kept::Missed, 0.4), true);
+        let begin = "goal --slowdown 10% given up for the deadline: other I/O lost 40 %";
+        assert!(given_up.starts_with(begin), "{given_up}");
         let on_canary = GoalResult {
             witness: Some(Witness::Canary),
             ..met
         };
         let on = "(measured on trimbench's own reads)";
-        assert!(goal(&on_canary).ends_with(on), "{}", goal(&on_canary));
+        assert!(
+            goal(&on_canary, false).ends_with(on),
+            "{}",
+            goal(&on_canary, false)
+        );
         let unsure = GoalResult {
             witness: Some(Witness::Flushers),
             ..result(Limit::Slowdown(0.1), Kept::Unsure, 0.105)
         };
         assert_eq!(
-            goal(&unsure),
+            goal(&unsure, false),
             "goal --slowdown 10% not certain: other I/O lost 10 % (9.5 % to 12 %) (measured on the flushes of programs that sync)"
         );
         let missed = GoalResult {
@@ -305,7 +317,7 @@ mod tests {
             )
         };
         assert_eq!(
-            goal(&missed),
+            goal(&missed, false),
             "goal --max-latency 5ms missed: beside our discards a read waited 25.9 ms longer, \
              20.9 ms too much (measured on trimbench's own reads); first missed 1.2 s after its start; worst 3.4 s after its start"
         );
@@ -315,7 +327,10 @@ mod tests {
             witness: None,
             ..met
         };
-        assert_eq!(goal(&unmeasured), "goal --slowdown 10%: not measured");
+        assert_eq!(
+            goal(&unmeasured, false),
+            "goal --slowdown 10%: not measured"
+        );
     }
 
     #[test]

@@ -12,11 +12,16 @@ use storage::stack::{Effect, Layer, LayerKind, Stack};
 
 use super::policy::Trimmer;
 use super::{Finding, Inspection, Proof, Severity};
+use crate::forecast::{self, Forecast};
 use crate::{Look, wrapped};
 
 /// The whole page; with every figure if `verbose` is true.
 pub fn page(found: &Inspection, verbose: bool, look: Look) -> String {
     let mut out = String::new();
+    if let Some(forecast) = &found.if_deleted {
+        if_deleted(&mut out, found, forecast, look);
+        out.push('\n');
+    }
     for stack in &found.stacks {
         picture(&mut out, found, stack, verbose, look);
         out.push('\n');
@@ -31,40 +36,6 @@ pub fn page(found: &Inspection, verbose: bool, look: Look) -> String {
     if let Some(proof) = &found.proof {
         proven(&mut out, proof, look);
     }
-    if let Some(forecast) = &found.if_deleted {
-        let text = crate::forecast::sentence(forecast, "Deleting");
-        let sent = found.stacks.first().is_some_and(Stack::trims_online);
-        wrap(&mut out, "", &text, look.width);
-        let fs = found
-            .stacks
-            .first()
-            .and_then(|one| one.file_system.as_ref());
-        if fs.is_some_and(|fs| fs.rules() == FileSystem::Btrfs) {
-            let more = "(at least: btrfs discards its own tree blocks, too, and after 10 s whole block \
-                        groups that become empty)";
-            wrap(&mut out, "  ", more, look.width);
-        }
-        if forecast.unwritten_bytes > 0 {
-            let freed = bytes(forecast.unwritten_bytes);
-            let more = format!(
-                "({freed} more come free without a discard: allocated and never written. `trimbench \
-                 fstrim` discards them)"
-            );
-            wrap(&mut out, "  ", &more, look.width);
-        }
-        if forecast.kept_files > 0 {
-            let kept = counted(forecast.kept_files, "file");
-            let more = format!("({kept} with other names elsewhere: nothing comes free of those)");
-            wrap(&mut out, "  ", &more, look.width);
-        }
-        if !sent {
-            out += "  (if it were mounted with discard; now it sends none)\n";
-        }
-        if forecast.time.is_none() {
-            wrap(&mut out, "  ", crate::forecast::NO_CARD, look.width);
-        }
-        out.push('\n');
-    }
     policy(&mut out, found);
     findings(&mut out, &found.findings, look);
     if !found.missing.is_empty() {
@@ -76,6 +47,41 @@ pub fn page(found: &Inspection, verbose: bool, look: Look) -> String {
     }
     out.truncate(out.trim_end().len());
     out + "\n"
+}
+
+/// The forecast of a deletion, and all that it leaves out.
+fn if_deleted(out: &mut String, found: &Inspection, forecast: &Forecast, look: Look) {
+    let text = forecast::sentence(forecast, "Deleting");
+    let sent = found.stacks.first().is_some_and(Stack::trims_online);
+    wrap(out, "", &text, look.width);
+    let fs = found
+        .stacks
+        .first()
+        .and_then(|one| one.file_system.as_ref());
+    if fs.is_some_and(|fs| fs.rules() == FileSystem::Btrfs) {
+        let more = "(at least: btrfs discards its own tree blocks, too, and after 10 s whole block \
+                    groups that become empty)";
+        wrap(out, "  ", more, look.width);
+    }
+    if forecast.unwritten_bytes > 0 {
+        let freed = bytes(forecast.unwritten_bytes);
+        let more = format!(
+            "({freed} more come free without a discard: allocated and never written. `trimbench \
+             fstrim` discards them)"
+        );
+        wrap(out, "  ", &more, look.width);
+    }
+    if forecast.kept_files > 0 {
+        let kept = counted(forecast.kept_files, "file");
+        let more = format!("({kept} with other names elsewhere: nothing comes free of those)");
+        wrap(out, "  ", &more, look.width);
+    }
+    if !sent {
+        *out += "  (if it were mounted with discard; now it sends none)\n";
+    }
+    if forecast.time.is_none() {
+        wrap(out, "  ", forecast::NO_CARD, look.width);
+    }
 }
 
 /// A stack, one line for each layer.

@@ -9,7 +9,7 @@ pub(crate) struct Stamp {
     /// Days from 1970 to its date, where it has one.
     pub(crate) day: Option<i64>,
     /// Whether it has a time zone (or counts from 1970).
-    pub(super) zoned: bool,
+    pub(crate) zoned: bool,
 }
 
 impl Stamp {

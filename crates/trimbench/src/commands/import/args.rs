@@ -52,8 +52,8 @@ pub struct ImportArgs {
 
     /// When the deletion began, e.g. 30s or 2024-06-19T05:02:34Z
     ///
-    /// A time after the log's first interval began, or one in UTC. By default it is found by the
-    /// first discards that matter.
+    /// A time after the log's first interval began, or a date and time with its zone, as iostat prints
+    /// it. By default it is found by the first discards that matter.
     #[arg(long, value_name = "TIME", value_parser = at)]
     pub at: Option<Moment>,
 
@@ -131,14 +131,18 @@ fn members(text: &str) -> Result<(String, Vec<String>), String> {
     Ok((whole, parts))
 }
 
-/// A time after the begin, or a date and time in UTC.
+/// A time after the begin, or a date and time with its zone.
 fn at(text: &str) -> Result<Moment, String> {
-    if let Some(moment) = Moment::utc(text) {
+    const DATE: &str = "2024-06-19T05:02:34Z or 2024-06-19T07:02:34+0200";
+    if let Some(moment) = Moment::zoned(text) {
         return Ok(moment);
+    }
+    if text.contains(':') {
+        return Err(format!("give the date and the zone too, like {DATE}"));
     }
     duration(text)
         .map(|after| Moment::After(after.as_secs_f64()))
-        .map_err(|e| format!("{e}; or give a time in UTC like 2024-06-19T05:02:34Z"))
+        .map_err(|e| format!("{e}; or give a time like {DATE}"))
 }
 
 #[cfg(test)]
@@ -150,9 +154,16 @@ mod tests {
         assert_eq!(at("30s"), Ok(Moment::After(30.0)));
         let second = 1_718_773_354.0;
         assert_eq!(at("2024-06-19T05:02:34Z"), Ok(Moment::Unix(second)));
+        assert_eq!(at("2024-06-19T07:02:34+0200"), Ok(Moment::Unix(second)));
         assert_eq!(at("1970-01-01 00:00:00Z"), Ok(Moment::Unix(0.0)));
-        for wrong in ["", "soon", "2024-13-19T05:02:34Z", "05:02:34Z", "-3s"] {
+        for wrong in ["", "soon", "2024-13-19T05:02:34Z", "-3s"] {
             assert!(at(wrong).is_err(), "{wrong}");
+        }
+        for wrong in ["05:02:34", "05:02:34Z", "2024-06-19T05:02:34"] {
+            assert!(
+                at(wrong).unwrap_err().contains("the date and the zone"),
+                "{wrong}"
+            );
         }
     }
 

@@ -7,7 +7,7 @@ use ::sim::{Drives, PolicyKind, Setup, WorkloadKind};
 use judge::Verdict;
 use judge::counting;
 use record::as_drive::slower;
-use record::units::bytes;
+use record::units::{bytes, seconds};
 use record::{DeviceColumns, DiscardSetting, LoopKind, RunRecord, Slower, Target};
 use ssd::fit;
 use storage::FileSystem;
@@ -51,7 +51,7 @@ pub(super) fn setup(
         )));
     }
     let slowed = slower(&record.head.devices).ok().flatten();
-    let notes = slowed.iter().map(converted).collect();
+    let mut notes: Vec<String> = slowed.iter().map(converted).collect();
     let mut card = fit.card(&made::of(&records, None))?;
     let verdict = crate::record_output::verdict(&record);
     let reads = reads(&verdict);
@@ -76,6 +76,7 @@ pub(super) fn setup(
         )));
     }
     setup.size = setup.extents.iter().sum();
+    notes.extend(paused(&record, &verdict, setup.size));
     setup.readers = 0;
     for actor in &record.head.actors {
         match (actor.op.as_str(), actor.loop_kind) {
@@ -115,6 +116,29 @@ fn converted(slowed: &Slower) -> String {
     format!(
         "The record's drive was {times} times {how} than the one it stands for. All times are that one's."
     )
+}
+
+/// A record whose discards took this many times as long as the drive was busy with them had pauses.
+const WITH_PAUSES: f64 = 2.0;
+
+/// The sentence about a deletion in parts with pauses, which is repeated without them.
+fn paused(record: &RunRecord, verdict: &Verdict, size: u64) -> Option<String> {
+    let within = fit::window(record);
+    let devices = &counting::counted_in(record, within.clone()).devices;
+    let intervals = &record.intervals;
+    let discards = |i: &usize| {
+        let mut devices = devices.iter().map(|&device| &intervals.devices[device]);
+        devices.any(|device| device.discards[*i] > 0)
+    };
+    let (first, last) = (within.clone().find(discards)?, within.rev().find(discards)?);
+    let took_s = intervals.at_s[last] + f64::from(intervals.seconds[last]) - intervals.at_s[first];
+    let busy_s = verdict.discard.active_s?;
+    (took_s > WITH_PAUSES * busy_s).then(|| {
+        let (size, took) = (bytes(size), seconds(took_s));
+        format!(
+            "The record's discards of {size} took {took} with pauses; here they are sent without."
+        )
+    })
 }
 
 /// The time of a read as its readers observed it, in microseconds, and how many the drive takes at
@@ -293,5 +317,21 @@ mod tests {
             let extents = extents(&record, &verdict);
             assert_eq!(extents, [32 * MIB; 5], "{mib:?}");
         }
+    }
+
+    #[test]
+    fn pauses_of_the_record_are_told_as_left_out() {
+        let mut at_once = [0; 30];
+        at_once[8..12].fill(40);
+        let mut with_pauses = at_once;
+        with_pauses[8..12].fill(0);
+        (with_pauses[8], with_pauses[24]) = (96, 64);
+        let said = |mib| {
+            let record = record(mib);
+            paused(&record, &crate::record_output::verdict(&record), 160 * MIB)
+        };
+        assert_eq!(said(&at_once), None);
+        let text = said(&with_pauses).unwrap();
+        assert!(text.contains("160 MiB took 17.0 s with pauses"), "{text}");
     }
 }
