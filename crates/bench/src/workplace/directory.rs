@@ -27,6 +27,10 @@ impl Directory {
     pub(super) fn make(plan: &Plan, survey: &Survey) -> Result<Directory, BenchError> {
         allow_open_files(plan)?;
         let work = WorkDir::create(survey.place.path())?;
+        if plan.writes_at_most().is_some() {
+            // Writes that go to a new place each time would be slower or faster by where that is.
+            work.overwrite_in_place();
+        }
         for (actor, number) in plan.actors.iter().zip(1..) {
             match &actor.work {
                 Work::Task(_) => drop(work.create_folder(Folder::Actor(number))?),

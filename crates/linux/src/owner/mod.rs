@@ -40,7 +40,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, Mode};
+use rustix::fs::{AtFlags, IFlags, Mode};
 
 use crate::files::{self, Caching, FileError};
 
@@ -98,6 +98,14 @@ impl WorkDir {
     /// The open directory.
     pub fn directory(&self) -> BorrowedFd<'_> {
         self.directory.as_fd()
+    }
+
+    /// Lets btrfs overwrite files that are created from now on in place, where it can: not below a
+    /// compressed directory. Other file systems do so anyway.
+    pub fn overwrite_in_place(&self) {
+        let flags = rustix::fs::ioctl_getflags(&self.directory);
+        let _ = flags
+            .and_then(|flags| rustix::fs::ioctl_setflags(&self.directory, flags | IFlags::NOCOW));
     }
 
     /// Creates one of its files, for reading and writing.

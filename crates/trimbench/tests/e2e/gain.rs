@@ -36,11 +36,11 @@ const RUN: &[&str] = &[
 ];
 
 /// A drive with a file system.
-fn drive(settings: &[&str]) -> OwnLab {
+fn drive(fs: &str, settings: &[&str]) -> OwnLab {
     let lab = OwnLab::new();
     let mount = lab.mount();
     let name = lab.dir().file_name().unwrap().to_str().unwrap().to_owned();
-    let mut drive = vec!["--profile", "vertex-2", "--size", "1600M", "--fs", "ext4"];
+    let mut drive = vec!["--profile", "vertex-2", "--size", "1600M", "--fs", fs];
     drive.extend(["--mount", mount.to_str().unwrap(), "-o", "nodiscard"]);
     settings.iter().for_each(|set| drive.extend(["--set", set]));
     lab.up(&name, &drive);
@@ -66,7 +66,7 @@ fn fstrim_measures_it_too() {
         return;
     }
     let _turn = few();
-    let lab = drive(&[]);
+    let lab = drive("ext4", &[]);
     let mount = lab.mount();
     let mount = mount.to_str().unwrap();
     let gain = |more: &[&str]| {
@@ -92,17 +92,19 @@ fn a_worn_in_drive_gains_what_its_model_says() {
         return;
     }
     let _turn = few();
-    let measured = measured(&drive(&["aged=90%"]));
-    let gain = &measured.verdict["gain"];
-    assert_eq!(gain["finding"], "gained", "{}", measured.done.text());
-    let ratio = number(&gain["rate"]["ratio"]);
-    assert!((ratio / MODEL - 1.0).abs() < 0.15, "{ratio}");
-    let text = measured.done.text();
-    assert!(
-        text.contains("was not trimmed") && text.contains("at most 3.0 GiB"),
-        "{text}"
-    );
-    assert!(written(&measured) <= LIMIT, "{}", written(&measured));
+    for fs in ["ext4", "btrfs"] {
+        let measured = measured(&drive(fs, &["aged=90%"]));
+        let gain = &measured.verdict["gain"];
+        assert_eq!(gain["finding"], "gained", "{}", measured.done.text());
+        let ratio = number(&gain["rate"]["ratio"]);
+        assert!((ratio / MODEL - 1.0).abs() < 0.15, "{fs}: {ratio}");
+        let text = measured.done.text();
+        assert!(
+            text.contains("was not trimmed") && text.contains("at most 3.0 GiB"),
+            "{text}"
+        );
+        assert!(written(&measured) <= LIMIT, "{}", written(&measured));
+    }
 }
 
 #[test]
@@ -115,7 +117,7 @@ fn a_drive_that_was_trimmed_or_ignores_trims_gains_nothing() {
         &["flash.geometry=16k 64 7% greedy"][..],
         &["aged=90%", "discard.smallest=1T"],
     ] {
-        let measured = measured(&drive(settings));
+        let measured = measured(&drive("ext4", settings));
         let gain = &measured.verdict["gain"];
         assert_ne!(gain["finding"], "gained", "{}", measured.done.text());
         assert!(number(&gain["trimmed_bytes"]) > 1e9, "{gain}");
@@ -129,7 +131,7 @@ fn an_interrupted_one_leaves_nothing_and_gains_nothing() {
         return;
     }
     let _turn = few();
-    let lab = drive(&["aged=90%"]);
+    let lab = drive("ext4", &["aged=90%"]);
     let (mount, files) = (lab.mount(), Files::new());
     let running = start(lab.in_here(command_on(&mount, &files, RUN)));
     while !files.in_phase("settle") {
