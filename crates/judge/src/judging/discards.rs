@@ -140,7 +140,27 @@ impl Discards {
         it.significant = it.bytes.iter().map(|&b| b >= least).collect();
         let slowing = it.slowing(record);
         it.covered = in_service(record, &slowing, &it.commands, &it.wait_ms);
+        if freed.is_none() {
+            it.forget_around();
+        }
         it
+    }
+
+    /// Drops the discards before the first and after the last that could slow the foreground down,
+    /// where nobody tells what was freed: a file system's own, all through a log.
+    fn forget_around(&mut self) {
+        let first = self.covered.iter().position(|&covered| covered);
+        let last = self.covered.iter().rposition(|&covered| covered);
+        let Some((first, last)) = first.zip(last) else {
+            return;
+        };
+        for around in [0..first, last + 1..self.bytes.len()] {
+            self.bytes[around.clone()].fill(0);
+            self.commands[around.clone()].fill(0);
+            self.wait_ms[around].fill(0);
+        }
+        self.total_bytes = total(self.bytes.iter().copied());
+        self.total_commands = self.commands.iter().map(|&c| u64::from(c)).sum();
     }
 
     /// Returns the intervals whose discards could slow the foreground down: the significant ones,

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::build::level;
+use super::build::{drive, level};
 use super::faults::{BASE, not_a_stall, run};
 use crate::verdict::{Finding, Reason};
 use crate::{JudgeOptions, judge};
@@ -169,4 +169,22 @@ fn a_paced_deletion_went_on_at_no_rate() {
     let verdict = it.verdict();
     assert_eq!(verdict.verdict, Finding::None, "{}", verdict.summary);
     assert!(!verdict.summary.contains("TRIM ran"), "{}", verdict.summary);
+}
+
+/// A log doesn't tell what was freed. The file system's own discards, all through it, are no part of
+/// the deletion.
+#[test]
+fn small_discards_all_through_a_log_are_not_the_deletions() {
+    let mut it = run(0.1, 6.0..8.0, vec![]);
+    (it.phases, it.deletions, it.freed) = (vec![], vec![], vec![]);
+    it.devices[0].discards = vec![level(6.0..8.0, 20.0)];
+    it.devices[0].bytes_each = 64.0 * 1024.0 * 1024.0;
+    it.devices[0].wait_ms = 50.0;
+    let alone = it.verdict().discard;
+    let mut small = drive(vec![level(0.0..25.0, 20.0)], 8192.0, 1.0);
+    small.name = "sdb".into();
+    it.devices.push(small);
+    let among = it.verdict().discard;
+    assert_eq!(alone.commands, Some(40));
+    assert!(among.commands.unwrap() <= 84, "{among:?}");
 }
