@@ -127,6 +127,7 @@ pub(super) struct BtrfsGuard {
     /// Of the devices' discards at the start, at the last look and when the goal was last judged.
     seen: (u64, Duration),
     judged: (u64, Duration, Instant),
+    judged_bytes: u64,
     first: u64,
     discarded: u64,
     looked: Instant,
@@ -194,6 +195,7 @@ impl BtrfsGuard {
             size: size.f_blocks.saturating_mul(size.f_frsize),
             seen: (0, Duration::ZERO),
             judged: (0, Duration::ZERO, now),
+            judged_bytes: discarded,
             first: discarded,
             discarded,
             looked: now,
@@ -277,12 +279,18 @@ impl BtrfsGuard {
         }
         if self.seen.0 > commands {
             let share = self.seen.1.saturating_sub(busy).as_secs_f64() / length.as_secs_f64();
-            match share <= self.share() * TOLERANCE {
+            let met = share <= self.share() * TOLERANCE;
+            match met {
                 true => self.common.goals.met += 1,
                 false => self.common.goals.missed += 1,
             }
+            let bytes = self.discarded.saturating_sub(self.judged_bytes);
+            if bytes > 0 {
+                self.common.trimmed(bytes, length, Some(met));
+            }
         }
         self.judged = (self.seen.0, self.seen.1, Instant::now());
+        self.judged_bytes = self.discarded;
     }
 
     /// Sets the rate for what waits now.

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, HashSet};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use pace::Goal;
 use record::units::names::quoted;
@@ -16,6 +16,7 @@ use super::{GuardError, GuardOptions};
 use crate::ReclaimError;
 use crate::event::{Event, Listener, Progress, Reply, report};
 use crate::throttle::Stack;
+use crate::trim::LastTrim;
 
 /// The parts of a guard, however it works.
 #[derive(Debug)]
@@ -26,6 +27,7 @@ pub(super) struct Common {
     state: State,
     pub(super) orders: Orders,
     pub(super) goals: Goals,
+    last: Option<LastTrim>,
     pub(super) began: Instant,
     /// Notes that were printed already.
     noted: RefCell<HashSet<String>>,
@@ -54,6 +56,7 @@ impl Common {
             state,
             orders: Orders::default(),
             goals: Goals::default(),
+            last: None,
             began: Instant::now(),
             noted: RefCell::default(),
             hurried: false,
@@ -85,11 +88,16 @@ impl Common {
             goal.slowdown = slowdown;
         }
         if let Some(ms) = request.max_latency_ms {
-            goal.max_latency = Some(std::time::Duration::from_secs_f64(ms / 1e3));
+            goal.max_latency = Some(Duration::from_secs_f64(ms / 1e3));
         }
         self.orders.add(&request);
         listener(Event::Note(&self.sentence(&request.in_words())));
         true
+    }
+
+    /// Keeps what was trimmed last, and whether the goal was met; `None` if that is not known.
+    pub(super) fn trimmed(&mut self, bytes: u64, took: Duration, met: Option<bool>) {
+        self.last = Some(LastTrim::now(bytes, took, met, self.last));
     }
 
     /// Ends an order to drain, because nothing waits any more.
@@ -111,6 +119,7 @@ impl Common {
             most: options.most,
             max_age_s: options.max_age.as_secs_f64(),
             goals: self.goals,
+            last: self.last,
             trim,
         };
         // It is only read by people: a full disk must not end a guard.

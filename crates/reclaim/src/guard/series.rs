@@ -15,7 +15,7 @@ use super::trims::{TrimGuard, now};
 use crate::ReclaimError;
 use crate::event::{Event, Listener, Reply};
 use crate::throttle::{Pacing, Summary};
-use crate::trim::{Pieces, TrimError, refused};
+use crate::trim::{Pieces, TrimError, is_met, refused};
 
 /// How often orders are looked for.
 const ORDERS_EVERY: Duration = Duration::from_millis(250);
@@ -27,6 +27,10 @@ impl TrimGuard {
         let (outcome, summary) = self.trim_series(due, listener);
         if let Some(summary) = &summary {
             self.common.goals.judge(&summary.goals);
+            if self.trimmed > trimmed {
+                let (bytes, met) = (self.trimmed - trimmed, is_met(&summary.goals));
+                self.common.trimmed(bytes, summary.elapsed, met);
+            }
         }
         match outcome {
             Ok(()) | Err(TrimError::Reclaim(ReclaimError::Interrupted)) => {}

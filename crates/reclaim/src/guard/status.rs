@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::GuardError;
 use super::start::running;
 use super::state::{self, State};
+use crate::trim::LastTrim;
 use crate::{ReclaimError, directory};
 
 const STATUS: &str = "status";
@@ -72,6 +73,10 @@ pub struct Status {
     pub max_age_s: f64,
     /// Whether the goal was kept.
     pub goals: Goals,
+    /// The last series of trims; on btrfs, the discards of the last ten seconds with any. `None`:
+    /// nothing was trimmed yet.
+    #[serde(default)]
+    pub last: Option<LastTrim>,
     /// The debt and the trims.
     pub trim: TrimReport,
 }

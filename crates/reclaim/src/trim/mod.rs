@@ -20,6 +20,7 @@
 //! larger one counts as trimmed from our second window on.
 
 mod cost;
+mod last;
 mod notebook;
 mod pieces;
 mod remaining;
@@ -35,6 +36,8 @@ use std::time::Instant;
 use linux::trim::{Range, is_unsupported};
 use record::units::names;
 
+pub(crate) use last::is_met;
+pub use last::{LastTrim, last_trims};
 pub(crate) use pieces::{Pieces, refused};
 pub use storage::trimmable::{FSTAB, MOUNTED, SelectError, Selected, select};
 pub(crate) use survey::is_over_file;
@@ -123,14 +126,23 @@ impl Trim {
             Err(_) if interrupted => None,
             Err(error) => return Err(error),
         };
-        let mut looking = relay(listener, self.progress);
         let noted = self.notebook.is_noted();
         let summary = match stopped.is_some() || interrupted {
             true => self.trimmer.throttle.end(),
-            false => self.trimmer.throttle.finish(&mut looking)?,
+            false => {
+                let looking = &mut relay(listener, self.progress);
+                self.trimmer.throttle.finish(looking)?
+            }
         };
+        let bytes = self.before + self.progress.freed_bytes;
+        if done && let Err(error) = self.notebook.keep(bytes, &summary) {
+            let error = crate::error::words(&error);
+            listener(Event::Note(&format_args!(
+                "when it was trimmed can't be kept, so no alert will know: {error}"
+            )));
+        }
         Ok(Trimmed {
-            bytes: self.before + self.progress.freed_bytes,
+            bytes,
             progress: self.progress,
             summary,
             stopped,

@@ -1,11 +1,14 @@
 //! Notes how far a trim came, so that an interrupted one can be resumed.
 
+use std::io;
 use std::time::{Duration, Instant};
 
 use super::TrimError;
+use super::last::is_met;
 use super::state::{Cursor, Left, State, Turn};
 use crate::ReclaimError;
 use crate::event::{Event, Listener};
+use crate::throttle::Summary;
 
 /// How often the position is noted: often at first, then ever less often.
 const FIRST_NOTE: Duration = Duration::from_millis(200);
@@ -85,6 +88,13 @@ impl Notebook {
     /// Returns whether the last note is on the disk.
     pub(super) fn is_noted(&self) -> bool {
         self.cursor.is_some() && self.noted
+    }
+
+    /// Keeps what was trimmed, for figures.
+    pub(super) fn keep(&self, bytes: u64, summary: &Summary) -> io::Result<()> {
+        let last = self.cursor.as_ref().and_then(|cursor| cursor.last.as_ref());
+        let met = is_met(&summary.goals);
+        last.map_or(Ok(()), |last| last.keep(bytes, summary.elapsed, met))
     }
 
     /// Removes the note, because the trim is done. Returns why it stays, if it does.

@@ -15,6 +15,7 @@ use record::{form, units::names};
 use rustix::fs::{FlockOperation, OFlags};
 use serde::{Deserialize, Serialize};
 
+use super::last::Place;
 use crate::{ReclaimError, Result};
 
 const FORMAT: &str = "trimbench.fstrim/1";
@@ -88,12 +89,14 @@ pub(super) struct Cursor {
     path: PathBuf,
     /// The lock file of the whole file system, whichever part is trimmed.
     lock: PathBuf,
+    /// Where the last trim of the whole file system is kept; `None` for a part of it.
+    pub(super) last: Option<Place>,
     of: Of,
 }
 
 impl Cursor {
-    /// Makes the paths of the note and the lock in `directory`.
-    pub(super) fn of(directory: &Path, of: Of) -> Cursor {
+    /// Makes the paths of the files in `directory`, for the file system at `mount`.
+    pub(super) fn of(directory: &Path, of: Of, mount: &Path) -> Cursor {
         let uuid: String = of
             .uuid
             .chars()
@@ -108,6 +111,9 @@ impl Cursor {
             directory: directory.to_owned(),
             path: directory.join(format!("{name}{part}.json")),
             lock: directory.join(format!("{name}.lock")),
+            last: part
+                .is_empty()
+                .then(|| Place::new(directory, &name, mount, &of.device)),
             of,
         }
     }
@@ -280,7 +286,7 @@ mod tests {
     fn what_was_written_is_read_until_it_is_done() {
         let directory = tempfile::tempdir().unwrap();
         let place = directory.path().join("deep/er");
-        let cursor = Cursor::of(&place, of());
+        let cursor = Cursor::of(&place, of(), Path::new("/"));
         assert_eq!(cursor.read().unwrap(), Left::Nothing);
         cursor.write(1 << 30, 7).unwrap();
         cursor.write(2 << 30, 9).unwrap();
@@ -294,6 +300,7 @@ mod tests {
                 device: "serial y".to_owned(),
                 ..of()
             },
+            Path::new("/"),
         );
         assert_eq!(
             copy.read().unwrap(),
@@ -308,7 +315,7 @@ mod tests {
     #[test]
     fn one_at_a_time_has_the_turn() {
         let directory = tempfile::tempdir().unwrap();
-        let cursor = Cursor::of(&directory.path().join("deep"), of());
+        let cursor = Cursor::of(&directory.path().join("deep"), of(), Path::new("/"));
         let turn = cursor.turn().unwrap().unwrap();
         assert!(cursor.turn().unwrap().is_none());
         drop(turn);
@@ -328,7 +335,7 @@ mod tests {
                 minimum,
                 ..of()
             };
-            Cursor::of(directory.path(), of)
+            Cursor::of(directory.path(), of, Path::new("/"))
         };
         let whole = part(0, u64::MAX, 0);
         let name = format!("00010203-0405-{:08x}.json", fnv(b"serial x"));
@@ -356,11 +363,11 @@ mod tests {
     #[test]
     fn of_another_size_or_part_it_is_outdated_whatever_its_position() {
         let directory = tempfile::tempdir().unwrap();
-        let cursor = Cursor::of(directory.path(), of());
+        let cursor = Cursor::of(directory.path(), of(), Path::new("/"));
         let mut was = of();
         let mut outdated = |change: &dyn Fn(&mut Of), said: &str| {
             change(&mut was);
-            let last = Cursor::of(directory.path(), was.clone());
+            let last = Cursor::of(directory.path(), was.clone(), Path::new("/"));
             last.write(1 << 30, 7).unwrap();
             fs::rename(last.path(), cursor.path()).unwrap();
             match cursor.read().unwrap() {
@@ -379,7 +386,7 @@ mod tests {
     #[test]
     fn the_notes_of_earlier_versions_are_read_and_that_of_a_later_one_is_refused() {
         let directory = tempfile::tempdir().unwrap();
-        let cursor = Cursor::of(directory.path(), of());
+        let cursor = Cursor::of(directory.path(), of(), Path::new("/"));
         for text in testkit::formats::all("fstrim-notebook") {
             cursor.put(&text).unwrap();
             let left = cursor.read().unwrap();
@@ -399,7 +406,7 @@ mod tests {
     #[test]
     fn what_cannot_be_ours_is_not_believed() {
         let directory = tempfile::tempdir().unwrap();
-        let cursor = Cursor::of(directory.path(), of());
+        let cursor = Cursor::of(directory.path(), of(), Path::new("/"));
         let place = cursor.path().display().to_string();
         let refused = |said: &str| match cursor.read().unwrap() {
             Left::Outdated(why) => {

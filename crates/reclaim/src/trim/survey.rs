@@ -239,7 +239,8 @@ impl Survey {
             length: self.asked.length,
             minimum: self.asked.minimum,
         };
-        Ok(Cursor::of(states, of))
+        let mount = self.mount.as_deref().unwrap_or(&self.path);
+        Ok(Cursor::of(states, of, mount))
     }
 
     pub(crate) fn device(&self) -> Option<&str> {
