@@ -72,7 +72,8 @@ pub fn skip(why: &str) {
     note_skip(why);
 }
 
-fn note_skip(why: &str) {
+/// Notes the same, also where CI is set.
+pub fn note_skip(why: &str) {
     eprintln!("skipped: {why}");
     let test = format!("{} {}", std::process::id(), test_name());
     note("skips", &format!("{why}\t{test}"));

@@ -6,6 +6,7 @@
 
 mod format;
 mod server;
+pub(crate) mod trims;
 
 use std::io::Write;
 use std::path::Path;
@@ -14,6 +15,7 @@ use linux::files::replace_with;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 
+use crate::console::Stream;
 use crate::exit::Error;
 use format::Format;
 
@@ -48,6 +50,7 @@ fn classic(open_metrics: &str) -> String {
             let (end, kind) = match kind {
                 "counter" => ("_total", "counter"),
                 "info" => ("_info", "gauge"),
+                "histogram" => ("", "histogram"),
                 "gauge" => ("", "gauge"),
                 _ => ("", "untyped"),
             };
@@ -61,6 +64,15 @@ fn classic(open_metrics: &str) -> String {
         }
     }
     text
+}
+
+/// Writes the figures to a file, or prints them as OpenMetrics if its name is `-`.
+pub(crate) fn write(path: &Path, registry: &Registry) -> Result<(), Error> {
+    match path.as_os_str() == "-" {
+        true => Stream::Out.print(&text(registry)),
+        false => write_textfile(path, registry)?,
+    }
+    Ok(())
 }
 
 /// Replaces a file by the figures at once, so that no reader sees half of them. They are in the

@@ -7,6 +7,7 @@
 pub mod collect;
 pub mod findings;
 mod gather;
+pub mod metrics;
 pub mod policy;
 pub mod prove;
 pub mod text;

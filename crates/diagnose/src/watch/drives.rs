@@ -57,6 +57,11 @@ impl Drives {
                 .collect(),
         };
         let found: Vec<Drive> = names.iter().filter_map(|name| asked(sys, name)).collect();
+        self.show(&found);
+    }
+
+    /// Shows these drives alone. One that is no drive with a model is left out.
+    pub fn show(&self, found: &[Drive]) {
         // One that is gone tells nothing any more.
         self.info.clear();
         self.used.clear();
@@ -70,8 +75,8 @@ impl Drives {
         ] {
             family.clear();
         }
-        for drive in found {
-            self.set(&drive);
+        for drive in found.iter().filter(|drive| drive.model.is_some()) {
+            self.set(drive);
         }
     }
 
@@ -124,14 +129,14 @@ fn asked(sys: &SysRoot, name: &str) -> Option<Drive> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(in crate::watch) mod tests {
     use super::*;
     use prometheus_client::encoding::text::encode;
     use record::{DeviceInfo, Target};
     use testkit::Machine;
 
-    #[test]
-    fn drives_tell_who_they_are_and_their_life() {
+    /// A machine with an NVMe drive that has a record of its life.
+    fn machine() -> Machine {
         let machine = Machine::new("");
         let place = "pci/nvme/nvme0/nvme0n1";
         machine.device(place, "259:0", Some(1 << 30));
@@ -149,6 +154,17 @@ mod tests {
         // Units of 512,000 bytes written, percent of its life, minutes above the limits.
         (page[5], page[48], page[192]) = (7, 2, 3);
         std::fs::write(machine.root().join(health), page).unwrap();
+        machine
+    }
+
+    /// Its drive.
+    pub(in crate::watch) fn drive() -> Drive {
+        Drive::of(&SysRoot::at(machine().root()), "nvme0n1", true).unwrap()
+    }
+
+    #[test]
+    fn drives_tell_who_they_are_and_their_life() {
+        let machine = machine();
         let mut registry = Registry::with_prefix("trimbench");
         let drives = Drives::new(&mut registry);
         let names = ["nvme0n1", "loop3", "sdq"];

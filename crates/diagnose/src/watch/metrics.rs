@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicU64;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Metric, Registry, Unit};
 
@@ -14,6 +15,7 @@ use super::update::{Update, Work};
 
 const DISCARDING: &str = "Time in which a discard at least was in flight";
 const DISCARDING_SHARE: &str = "The same as a share of the last update's time";
+const TOOK: &str = "How long each discard was in flight, as root sees them";
 const SENT: &str = "Discards sent, by the reason for which the kernel sends them";
 const SENT_BYTES: &str = "Bytes of discards sent, by reason";
 const IN_DRIVE: &str = "Sum of the times of discards in the drive, by reason";
@@ -23,8 +25,11 @@ const BLOCKED: &str = "Time in which processes were blocked, by cause";
 const BLOCKED_PROCESSES: &str = "Processes that were blocked during the last update, by cause";
 const PRESSURE: &str = "Time in which some or all tasks waited for I/O (PSI)";
 
+/// The classes of the times of discards, in seconds.
+const TOOK_S: [f64; 10] = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0];
+
 /// Makes a figure and registers it.
-pub(super) fn figure<M: Metric + Clone + Default>(
+pub(crate) fn figure<M: Metric + Clone + Default>(
     registry: &mut Registry,
     name: &str,
     help: &str,
@@ -35,7 +40,7 @@ pub(super) fn figure<M: Metric + Clone + Default>(
 }
 
 /// Makes a figure with a unit and registers it.
-pub(super) fn in_unit<M>(registry: &mut Registry, name: &str, unit: Unit, help: &str) -> M
+pub(crate) fn in_unit<M>(registry: &mut Registry, name: &str, unit: Unit, help: &str) -> M
 where
     M: Metric + Clone + Default,
 {
@@ -47,12 +52,12 @@ where
 /// A counter of seconds.
 type Seconds = Counter<f64, AtomicU64>;
 /// A share of 1.
-pub(super) type Share = Gauge<f64, AtomicU64>;
+pub(crate) type Share = Gauge<f64, AtomicU64>;
 
 /// Labels, each a name and a value.
-pub(super) type Labels<const N: usize> = [(&'static str, String); N];
+pub(crate) type Labels<const N: usize> = [(&'static str, String); N];
 
-pub(super) fn label(name: &'static str, value: &str) -> (&'static str, String) {
+pub(crate) fn label(name: &'static str, value: &str) -> (&'static str, String) {
     (name, value.to_owned())
 }
 
@@ -98,6 +103,14 @@ impl Kind {
     }
 }
 
+/// A registry that shows the program's version.
+pub fn registry() -> Registry {
+    let mut all = Registry::with_prefix("trimbench");
+    let version = Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]);
+    all.register("build", "The program that gives these figures", version);
+    all
+}
+
 /// The figures of all updates so far.
 #[derive(Debug)]
 pub struct Metrics {
@@ -108,6 +121,7 @@ pub struct Metrics {
     in_flight: Family<Labels<1>, Gauge>,
     discarding: Family<Labels<1>, Seconds>,
     discarding_share: Family<Labels<1>, Share>,
+    took: Family<Labels<1>, Histogram, fn() -> Histogram>,
     sent: Family<Labels<2>, Counter>,
     sent_bytes: Family<Labels<2>, Counter>,
     sent_seconds: Family<Labels<2>, Seconds>,
@@ -124,11 +138,11 @@ pub struct Metrics {
 impl Metrics {
     /// Figures that are all 0, and the registry that shows them.
     pub fn new() -> (Metrics, Registry) {
-        let mut registry = Registry::with_prefix("trimbench");
+        let mut registry = registry();
         let all = &mut registry;
-        let version = Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]);
-        all.register("build", "The program that gives these figures", version);
         let share = Unit::Other("ratio".to_owned());
+        let took = Family::new_with_constructor((|| Histogram::new(TOOK_S)) as fn() -> Histogram);
+        all.register_with_unit("device_discard_latency", TOOK, Unit::Seconds, took.clone());
         let metrics = Metrics {
             reads: Kind::new(all, "reads", "read", "Reads"),
             writes: Kind::new(all, "writes", "write", "Writes"),
@@ -141,6 +155,7 @@ impl Metrics {
             ),
             discarding: in_unit(all, "device_discarding", Unit::Seconds, DISCARDING),
             discarding_share: in_unit(all, "device_discarding", share, DISCARDING_SHARE),
+            took,
             sent: figure(all, "discards_sent", SENT),
             sent_bytes: in_unit(all, "discards_sent", Unit::Bytes, SENT_BYTES),
             sent_seconds: in_unit(all, "discards_in_drive", Unit::Seconds, IN_DRIVE),
@@ -179,6 +194,10 @@ impl Metrics {
             self.discarding_share
                 .get_or_create(&device)
                 .set(one.discarding);
+            if let Some(took_s) = &one.discards_took_s {
+                let took = self.took.get_or_create(&device);
+                took_s.iter().for_each(|one| took.observe(f64::from(*one)));
+            }
             there.insert(one.device.clone());
         }
         // A device that is gone has nothing in flight. Its counters stay, as counters do.
@@ -241,7 +260,10 @@ impl Metrics {
 
 #[cfg(test)]
 mod tests {
+    use super::super::drives::{Drives, tests::drive};
+    use super::super::trims::LastTrims;
     use super::*;
+    use crate::inspect::findings::RULES;
     use crate::watch::tests::{device, stall};
     use prometheus_client::encoding::text::encode;
 
@@ -263,6 +285,8 @@ mod tests {
             "trimbench_device_discard_bytes_total{device=\"loop8\"} 12058624",
             "trimbench_device_discarding_seconds_total{device=\"loop8\"} 1.96",
             "trimbench_device_discarding_ratio{device=\"loop8\"} 0.98",
+            "trimbench_device_discard_latency_seconds_bucket{le=\"0.03\",device=\"loop8\"} 0",
+            "trimbench_device_discard_latency_seconds_bucket{le=\"0.1\",device=\"loop8\"} 46",
             "trimbench_discards_sent_total{device=\"loop8\",reason=\"ext4 commit\"} 46",
             "trimbench_discard_debt_bytes{mount=\"/mnt/lab\"} 1073741824",
             "trimbench_blocked_seconds_total{cause=\"behind discards\"} 1.94",
@@ -291,20 +315,32 @@ mod tests {
         );
     }
 
+    /// Guard's figures have a test of the same kind.
     #[test]
-    fn the_dashboard_and_the_rules_ask_for_figures_that_exist() {
-        let (mut metrics, registry) = Metrics::new();
+    fn the_dashboards_and_the_rules_ask_for_figures_that_exist() {
+        let (mut metrics, mut registry) = Metrics::new();
         let mut update = stall(1.0);
         update.debts[0].commands = Some(3);
         metrics.add(&update);
+        Drives::new(&mut registry).show(&[drive()]);
+        LastTrims::new(&mut registry).set(("/", "fstrim"), (1, 2, 3.0), Some(0));
+        let finding: Family<Labels<1>, Gauge> = figure(&mut registry, "finding", "As inspect's");
+        finding
+            .get_or_create(&[label("id", "nothing-trims")])
+            .set(1);
         let found = text(&registry);
+        let rules = include_str!("../../../../deploy/prometheus/trimbench.rules.yml");
         for asked in [
             include_str!("../../../../deploy/grafana/trimbench.json"),
-            include_str!("../../../../deploy/prometheus/trimbench.rules.yml"),
+            include_str!("../../../../deploy/grafana/fleet.json"),
+            rules,
         ] {
             let is_name = |sign: char| sign.is_ascii_alphanumeric() || sign == '_' || sign == ':';
             let words = asked.split(|sign: char| !is_name(sign));
-            let names: BTreeSet<&str> = words.filter(|w| w.starts_with("trimbench_")).collect();
+            let names = words.filter(|word| word.starts_with("trimbench_"));
+            let names: BTreeSet<&str> = names
+                .filter(|word| !word.starts_with("trimbench_guard_"))
+                .collect();
             assert!(names.len() > 5, "{names:?}");
             for name in names {
                 let sample = ["{", " "].map(|end| format!("\n{name}{end}"));
@@ -313,6 +349,10 @@ mod tests {
                     "nothing gives {name}"
                 );
             }
+        }
+        let ids = rules.split_once("id=~\"").unwrap().1.split('"').next();
+        for id in ids.unwrap().split('|') {
+            assert!(RULES.iter().any(|(rule, _)| *rule == id), "no finding {id}");
         }
     }
 }

@@ -14,6 +14,7 @@
 //! | [`recording`] | how do updates become a record that can be judged? |
 //! | [`metrics`] | which figures does Prometheus get? |
 //! | [`drives`] | which of the drives themselves? |
+//! | [`trims`] | which of the last trims? |
 
 pub mod drives;
 pub mod lines;
@@ -21,6 +22,7 @@ pub mod metrics;
 pub mod recording;
 pub mod screen;
 pub mod target;
+pub mod trims;
 pub mod update;
 pub mod view;
 pub mod watcher;

@@ -15,6 +15,7 @@ pub(super) fn device(name: &str, reads: u64, writes: u64, discarding: f64) -> De
         flushes: Work::of(writes / 4, 0, writes * 21, 1.0),
         in_flight: 3,
         discarding,
+        discards_took_s: Some(vec![0.042; discards as usize]),
         counts: true,
     }
 }

@@ -53,6 +53,9 @@ pub struct DeviceUpdate {
     pub in_flight: u64,
     /// The share of the time in which a discard at least was in flight, 0 to 1.
     pub discarding: f64,
+    /// How long each discard was in flight that completed, in seconds; `None` without events.
+    #[serde(skip)]
+    pub discards_took_s: Option<Vec<f32>>,
     /// Whether it keeps counters (`queue/iostats`). Without them its discards and flushes are
     /// counted by events alone, and reads and writes not at all.
     pub counts: bool,
@@ -240,6 +243,7 @@ impl DeviceUpdate {
             flushes: Work::of(flushes.0, 0, flushes.1, seconds),
             in_flight: did.in_flight,
             discarding,
+            discards_took_s: None,
             counts: true,
         }
     }

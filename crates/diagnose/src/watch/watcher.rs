@@ -232,6 +232,10 @@ impl Watcher {
             did.seconds,
             (covered_s / did.seconds.max(1e-6)).clamp(0.0, 1.0),
         );
+        if !piece.statistics_only {
+            let took_s = piece.took_s.get(&device.number).cloned();
+            update.discards_took_s = Some(took_s.unwrap_or_default());
+        }
         if !device.counts {
             update.counts = false;
             let mine = piece.senders.iter();

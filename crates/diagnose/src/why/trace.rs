@@ -69,6 +69,8 @@ pub struct Trace {
     pub deleters: Vec<Deleter>,
     /// When discards were in flight, by whole device.
     pub discards: HashMap<DeviceNumber, Spans>,
+    /// How long each discard was in flight, in seconds, by whole device.
+    pub took_s: HashMap<DeviceNumber, Vec<f32>>,
     /// When a thread's own discards were queued or in flight.
     pub own: HashMap<u32, Spans>,
     /// Whether it is made of the devices' statistics alone, without a trace.
@@ -191,6 +193,7 @@ impl Trace {
             senders: self.senders.clone(),
             lost: std::mem::take(&mut self.lost),
             discards: std::mem::take(&mut self.discards),
+            took_s: std::mem::take(&mut self.took_s),
             own: std::mem::take(&mut self.own),
             paused_s: self.paused_s.clone(),
             stacks: self.stacks,
@@ -422,6 +425,8 @@ impl Trace {
             .entry(request.device)
             .or_default()
             .add(issued_s, at_s);
+        let took_s = self.took_s.entry(request.device).or_default();
+        took_s.push((at_s - issued_s) as f32);
         if let Some((thread, queued_s)) = queued {
             self.own.entry(thread).or_default().add(queued_s, at_s);
         }

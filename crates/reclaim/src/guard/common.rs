@@ -10,6 +10,7 @@ use pace::Goal;
 use record::units::names::quoted;
 
 use super::orders::{self, Orders};
+use super::start::canonical;
 use super::state::State;
 use super::status::{self, Goals, Status, TrimReport};
 use super::{GuardError, GuardOptions};
@@ -51,7 +52,7 @@ impl Common {
         orders::clear(state.directory());
         status::remove(state.directory());
         Ok(Common {
-            path: path.to_owned(),
+            path: canonical(path),
             devices: counted(path),
             state,
             orders: Orders::default(),
@@ -63,7 +64,7 @@ impl Common {
         })
     }
 
-    /// Where the file system is mounted, as the user named it.
+    /// Where the file system is mounted: the same in all figures, wherever the guard was started.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }

@@ -118,7 +118,7 @@ pub(super) fn running(path: &Path) -> Result<State, GuardError> {
     state.filter(State::is_locked).ok_or_else(not)
 }
 
-fn canonical(path: &Path) -> PathBuf {
+pub(super) fn canonical(path: &Path) -> PathBuf {
     std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 

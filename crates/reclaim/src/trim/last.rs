@@ -19,7 +19,7 @@ use super::survey::identity;
 const FORMAT: &str = "trimbench.last-trim/1";
 
 /// The end of the files' names.
-const ENDING: &str = ".last.json";
+const ENDING: &str = ".last";
 
 /// The longest file in bytes that is read.
 const LONGEST: u64 = 16 << 10;
@@ -174,7 +174,7 @@ mod tests {
         let text = fs::read_to_string(&old).unwrap();
         let older = text.replace("\"unix_s\":1", "\"unix_s\":0");
         fs::write(&old, older).unwrap();
-        fs::write(directory.path().join("x.last.json"), "{}").unwrap();
+        fs::write(directory.path().join("x.last"), "{}").unwrap();
         let of = |devices: &[&str]| {
             let root = sys(devices);
             let found = last_trims(directory.path(), &SysRoot::at(root.path()));

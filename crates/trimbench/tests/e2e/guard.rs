@@ -50,10 +50,11 @@ fn its_goal_is_changed_while_it_runs() {
     let all = fs.guarded(&["status"]).succeeds().stdout.clone();
     let who = shown.split(" for ").next().unwrap();
     assert!(all.contains(who), "{all}");
+    let at = format!("{{mount=\"{}\"}}", fs.path().display());
     let figures = fs.guarded(&["status", "--metrics", "-", "."]);
     for part in [
-        "guard_up{mount=\".\"} 1.0",
-        "goal_slowdown_ratio{mount=\".\"} 0.3",
+        &format!("guard_up{at} 1.0"),
+        &format!("goal_slowdown_ratio{at} 0.3"),
         "busy_seconds_total",
         "# EOF",
     ] {
@@ -63,7 +64,7 @@ fn its_goal_is_changed_while_it_runs() {
     fs.guarded(&["status", "--metrics", "lost+found/g.prom", "."])
         .succeeds();
     let file = fs::read_to_string(fs.path().join("lost+found/g.prom")).unwrap();
-    assert!(file.contains("debt_bytes{mount=\".\"}"), "{file}");
+    assert!(file.contains(&format!("debt_bytes{at}")), "{file}");
     assert_eq!(ended(running).stderr, "");
     for order in [
         &["set", ".", "slowdown=30%"][..],
@@ -74,7 +75,8 @@ fn its_goal_is_changed_while_it_runs() {
         fs.guarded(order).fails_with(2, &["is not guarded"]);
     }
     let down = fs.guarded(&["status", "--metrics", "-", "."]);
-    assert!(down.succeeds().stdout.contains("guard_up{mount=\".\"} 0.0"));
+    let down = down.succeeds().stdout.clone();
+    assert!(down.contains(&format!("guard_up{at} 0.0")), "{down}");
     assert!(fs.all_states().is_empty());
 }
 

@@ -49,6 +49,7 @@ mod lab_run;
 mod lab_time;
 mod make_run;
 mod many_files;
+mod metrics;
 mod next_step;
 mod no_io_uring;
 mod not_restored;

@@ -135,6 +135,22 @@ fn a_stall_on_a_slow_drive_is_shown_recorded_and_counted() {
     let figures = std::fs::read_to_string(file("figures.prom")).unwrap();
     let line = format!("trimbench_device_discards_total{{device=\"{device}\"}} {counted}\n");
     assert!(figures.contains(&line), "{line:?} missing in\n{figures}");
+    // Each of them has its time, which on this drive is above 10 ms for most.
+    let figure = |start: String| -> u64 {
+        let mut lines = figures.lines();
+        let value = lines.find_map(|line| line.strip_prefix(&start));
+        value
+            .unwrap_or_else(|| panic!("{start}: {figures}"))
+            .parse()
+            .unwrap()
+    };
+    let timed = "trimbench_device_discard_latency_seconds";
+    let all = figure(format!("{timed}_count{{device=\"{device}\"}} "));
+    let short = figure(format!(
+        "{timed}_bucket{{le=\"0.01\",device=\"{device}\"}} "
+    ));
+    assert!(all as f64 >= 0.9 * counted as f64, "{all} of {counted}");
+    assert!(short * 2 < all, "{short} of {all}");
 }
 
 #[test]
@@ -330,7 +346,8 @@ fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-fn promtool(arguments: &[&str], input: Option<&str>) {
+/// Runs promtool in the folder of the rules.
+pub fn promtool(arguments: &[&str], input: Option<&str>) {
     let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/prometheus");
     let mut child = Command::new("promtool")
         .args(arguments)

@@ -43,18 +43,19 @@ pub(super) fn registry(mount: &Path, status: Option<&Status>) -> Registry {
         "due_bytes", "Bytes of the debt that are trimmed now", waits.due_bytes as f64;
         "min_run_bytes", "Shorter free runs wait for more", trim.min_run_bytes as f64;
         "short_bytes", "Bytes of the debt in such short runs", waits.short_bytes as f64;
-        "debt_oldest_seconds", "How long the oldest debt has waited", trim.oldest_s.unwrap_or(0.0);
     }
     let waited = "How long trimmed bytes had waited";
+    let oldest = "How long the oldest debt has waited";
     let ages = [
-        ("debt_age_p50_seconds", trim.age_p50_s),
-        ("debt_age_p99_seconds", trim.age_p99_s),
+        ("debt_oldest_seconds", oldest, trim.oldest_s),
+        ("debt_age_p50_seconds", waited, trim.age_p50_s),
+        ("debt_age_p99_seconds", waited, trim.age_p99_s),
     ];
-    for (name, age_s) in ages {
+    for (name, help, age_s) in ages {
         if let Some(age_s) = age_s {
             let age = Value::default();
             age.set(age_s);
-            registry.register(name, waited, age);
+            registry.register(name, help, age);
         }
     }
     register! { registry, Seconds, inc_by:
@@ -71,6 +72,11 @@ pub(super) fn registry(mount: &Path, status: Option<&Status>) -> Registry {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use reclaim::guard::TrimReport;
+
+    use super::super::messages::tests::standing;
     use super::*;
 
     #[test]
@@ -78,5 +84,31 @@ mod tests {
         let text = crate::metrics::text(&registry(Path::new("/da\"ta"), None));
         let up = "trimbench_guard_up{mount=\"/da\\\"ta\"} 0.0";
         assert!(text.contains(up) && text.contains("# EOF"), "{text}");
+    }
+
+    #[test]
+    fn the_rules_ask_for_figures_that_exist() {
+        let of = |oldest_s: Option<f64>| {
+            let status = standing(TrimReport {
+                oldest_s,
+                ..TrimReport::default()
+            });
+            crate::metrics::text(&registry(Path::new("/"), Some(&status)))
+        };
+        let found = of(Some(90_000.0));
+        let rules = include_str!("../../../../../deploy/prometheus/trimbench.rules.yml");
+        let words = rules.split(|sign: char| !sign.is_ascii_alphanumeric() && sign != '_');
+        let names: BTreeSet<&str> = words
+            .filter(|w| w.starts_with("trimbench_guard_"))
+            .collect();
+        assert!(!names.is_empty());
+        for name in names {
+            assert!(
+                found.contains(&format!("\n{name}{{")),
+                "nothing gives {name}"
+            );
+            // Without a debt it has no age, and no alert.
+            assert!(!of(None).contains(&format!("\n{name}{{")));
+        }
     }
 }

@@ -240,12 +240,12 @@ pub(super) fn json(status: &Status) -> Value {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use reclaim::guard::{TrimReport, Waits};
 
     use super::*;
 
-    fn standing(trim: TrimReport) -> Status {
+    pub(in super::super) fn standing(trim: TrimReport) -> Status {
         Status {
             mount: "/data".into(),
             devices: vec!["sda".to_owned()],
@@ -256,6 +256,7 @@ mod tests {
             most: 0.2,
             max_age_s: 600.0,
             goals: Goals::default(),
+            last: None,
             trim,
         }
     }

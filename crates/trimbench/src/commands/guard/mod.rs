@@ -82,11 +82,9 @@ fn show(args: &StatusArgs) -> Result<Exit, Error> {
             Err(GuardError::NotGuarded { .. }) => None,
             found => Some(found?),
         };
-        let registry = figures::registry(mount, found.as_ref());
-        match file.as_os_str() == "-" {
-            true => Stream::Out.print(&crate::metrics::text(&registry)),
-            false => crate::metrics::write_textfile(file, &registry)?,
-        }
+        let at = mount.canonicalize().unwrap_or_else(|_| mount.clone());
+        let registry = figures::registry(&at, found.as_ref());
+        crate::metrics::write(file, &registry)?;
         return Ok(Exit::Done);
     }
     let found = found?;

@@ -13,6 +13,8 @@ Examples:
   trimbench inspect --all --fail-on warning
                                           the whole machine, for a check in CI
   trimbench inspect --all --json all.json the same as JSON
+  trimbench inspect --all --metrics /var/lib/node_exporter/trimbench.prom
+                                          the same for Prometheus, from cron
   trimbench inspect / --profile 870-evo   what deleting there will cost
   trimbench inspect --collect here.tar    this machine's files, for --sysroot
   trimbench inspect --sysroot here.tar
@@ -55,6 +57,10 @@ pub struct InspectArgs {
     /// Write it as JSON as well (`-`: to standard output, instead of the text)
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+    /// Write findings, drives and last trims for Prometheus instead, to a file of node_exporter's textfile
+    /// collector, or as OpenMetrics to standard output (`-`)
+    #[arg(long, value_name = "FILE", requires = "all", conflicts_with_all = ["json", "sysroot"])]
+    pub metrics: Option<PathBuf>,
     /// Exit with code 3 if a finding is at least this grave
     #[arg(long, value_name = "SEVERITY", value_enum)]
     pub fail_on: Option<FailOn>,
@@ -64,7 +70,7 @@ pub struct InspectArgs {
     pub profile: Option<String>,
     /// Write the files that an inspection reads into an archive (tar) that --sysroot takes, without
     /// keys and passwords; inspects nothing
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["all", "prove", "if_deleted", "sysroot", "profile", "json", "fail_on", "path"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["all", "prove", "if_deleted", "sysroot", "profile", "json", "metrics", "fail_on", "path"])]
     pub collect: Option<PathBuf>,
     /// Inspect another machine by its files: all its file systems, or that of PATH. Takes an archive
     /// of --collect, or a directory with proc, sys, dev, etc and usr/lib/systemd (copied with cp -r,

@@ -8,17 +8,22 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use diagnose::forecast::Forecast;
 use diagnose::inspect::collect::{collect, unpack};
+use diagnose::inspect::metrics::register as findings;
 use diagnose::inspect::prove::ProveError;
 use diagnose::inspect::text;
 use diagnose::inspect::{Inspection, Now, Options, Proof, Scope, inspect, prove};
+use diagnose::watch::drives::Drives;
+use diagnose::watch::metrics::registry;
+use diagnose::watch::trims::LastTrims;
 use linux::SysRoot;
+use prometheus_client::registry::Registry;
 use record::units::{bytes, names};
 
 use crate::commands::inspect::args::{FailOn, InspectArgs};
 use crate::console::Stream;
 use crate::exit::{Error, Exit, usage};
 use crate::output::{self, Sink};
-use crate::{signals, simulated};
+use crate::{metrics, signals, simulated};
 
 /// Carries out the command.
 pub(crate) fn run(args: &InspectArgs) -> Result<Exit, Error> {
@@ -54,14 +59,26 @@ pub(crate) fn run(args: &InspectArgs) -> Result<Exit, Error> {
         }
     }
     let found = inspect(&sys, &scope, &options)?;
-    output::present(&found, json, Stream::Out, || {
-        text::page(&found, args.verbose, Stream::Out.look()) + &slowed(&found)
-    })?;
+    match &args.metrics {
+        Some(file) => metrics::write(file, &figures(&found))?,
+        None => output::present(&found, json, Stream::Out, || {
+            text::page(&found, args.verbose, Stream::Out.look()) + &slowed(&found)
+        })?,
+    }
     let holds = |least: FailOn| found.worst() >= Some(least.severity());
     Ok(match args.fail_on.is_some_and(holds) {
         true => Exit::ConditionHeld,
         false => Exit::Done,
     })
+}
+
+/// The figures for Prometheus.
+fn figures(found: &Inspection) -> Registry {
+    let mut all = registry();
+    findings(found, &mut all);
+    Drives::new(&mut all).show(&found.drives);
+    metrics::trims::read(&LastTrims::new(&mut all));
+    all
 }
 
 /// The sentence where the times of a forecast are not those of a simulated drive in stretched time;

@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use diagnose::watch::drives::Drives;
 use diagnose::watch::metrics::Metrics;
 use diagnose::watch::recording::Recording;
+use diagnose::watch::trims::LastTrims;
 use diagnose::watch::{Targets, Update};
 use linux::SysRoot;
 use prometheus_client::registry::Registry;
@@ -17,7 +18,7 @@ use record::{Line, RecordWriter};
 use crate::commands::watch::args::WatchArgs;
 use crate::console::Stream;
 use crate::exit::{Error, usage};
-use crate::metrics::{Server, write_textfile};
+use crate::metrics::{self, Server, write_textfile};
 use crate::output::{Output, Sink};
 
 /// A record is handed to its file about so often: more than that a kill can't take away.
@@ -145,14 +146,16 @@ impl Recorded {
     }
 }
 
-/// Drives are asked for the record of their life so often.
+/// Drives are asked for the record of their life, and last trims are read, so often.
 const ASKED: Duration = Duration::from_secs(300);
 
-/// Asks the drives now and then, beside the updates: one that hangs takes seconds to answer.
-fn ask_the_drives(drives: Drives, watched: Targets) {
+/// Asks the drives and reads the last trims now and then, beside the updates: a drive that hangs takes
+/// seconds to answer.
+fn ask_the_drives(drives: Drives, trims: LastTrims, watched: Targets) {
     thread::spawn(move || {
         let sys = SysRoot::host();
         loop {
+            metrics::trims::read(&trims);
             drives.ask(&sys, &watched);
             thread::sleep(ASKED);
         }
@@ -164,7 +167,8 @@ fn figures(args: &WatchArgs, watched: &Targets) -> Result<Option<Figures>, Error
         return Ok(None);
     };
     let (metrics, mut registry) = Metrics::new();
-    ask_the_drives(Drives::new(&mut registry), watched.clone());
+    let (drives, trims) = (Drives::new(&mut registry), LastTrims::new(&mut registry));
+    ask_the_drives(drives, trims, watched.clone());
     let registry = Arc::new(registry);
     let textfile = is_file(place).then(|| PathBuf::from(place));
     match &textfile {
