@@ -59,7 +59,7 @@ pub struct InspectArgs {
     pub json: Option<PathBuf>,
     /// Write findings, drives and last trims for Prometheus instead, to a file of node_exporter's textfile
     /// collector, or as OpenMetrics to standard output (`-`)
-    #[arg(long, value_name = "FILE", requires = "all", conflicts_with_all = ["json", "sysroot"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "sysroot"])]
     pub metrics: Option<PathBuf>,
     /// Exit with code 3 if a finding is at least this grave
     #[arg(long, value_name = "SEVERITY", value_enum)]
