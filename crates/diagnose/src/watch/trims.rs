@@ -36,8 +36,8 @@ impl LastTrims {
         self.missed.clear();
     }
 
-    /// Sets the last trim of a mount `by` a command: when it ended, its bytes and its seconds; and how many in
-    /// a row missed the goal, if it was ever tested.
+    /// Sets the last trim of a mount `by` a command: when it ended, its bytes and its seconds. `missed`: how
+    /// many in a row missed the goal; `None` if it was never tested.
     pub fn set(
         &self,
         (mount, by): (&str, &str),
