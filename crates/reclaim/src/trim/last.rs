@@ -172,7 +172,7 @@ mod tests {
         keep("sdc", "/", 3);
         // The clock has seconds, so the old one is made older by hand.
         let text = fs::read_to_string(&old).unwrap();
-        let older = text.replace("\"unix_s\":1", "\"unix_s\":0");
+        let older = text.replace("\"unix_s\":1", "\"unix_s\":");
         fs::write(&old, older).unwrap();
         fs::write(directory.path().join("x.last"), "{}").unwrap();
         let of = |devices: &[&str]| {

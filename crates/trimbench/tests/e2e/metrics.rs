@@ -56,6 +56,16 @@ fn the_last_trim_of_a_mount_is_known_to_inspect_and_watch() {
     for figure in ["last_trim_timestamp_seconds", "last_trim_duration_seconds"] {
         assert!(found.contains(&format!("{figure}{labels} ")), "{found}");
     }
+    // Goals that were missed count until one is met.
+    assert!(!found.contains("in_a_row{"), "{found}");
+    for (deadline, code, missed) in [("1ms", 3, 1), ("1ms", 3, 2), ("1h", 0, 0)] {
+        let done = trimmed(states.path(), &["--deadline", deadline, at]);
+        assert_eq!(done.code(), Some(code), "{}", done.text());
+        let line = format!("\ntrimbench_trim_goals_missed_in_a_row{labels} {missed}\n");
+        let found = figures(states.path());
+        assert!(found.contains(&line), "{line}{found}");
+    }
+    let line = format!("trimbench_trim_goals_missed_in_a_row{labels} 0\n");
     let file = states.path().join("figures.prom");
     let mut command = trimbench();
     command.env("STATE_DIRECTORY", states.path());
@@ -80,6 +90,10 @@ fn the_last_trim_of_a_guard_is_known_while_it_runs() {
     );
     let mut running = fs.trims(&[]);
     running.until("its first trims", || figures(&fs.states()).contains(&line));
+    let file = fs.path().join("lost+found/guard.prom");
+    let words = ["status", "--metrics", file.to_str().unwrap(), "."];
+    fs.guarded(&words).succeeds();
+    assert!(is_taken(&file).contains("trimbench_guard_trimmed_bytes_total{"));
     ended(running);
     assert!(!figures(&fs.states()).contains(&line));
 }
