@@ -85,9 +85,9 @@ struct Note {
 /// Where the last trim of one file system is kept.
 #[derive(Debug)]
 pub(super) struct Place {
-    pub(super) path: PathBuf,
-    pub(super) mount: String,
-    pub(super) device: String,
+    path: PathBuf,
+    mount: String,
+    device: String,
 }
 
 impl Place {

@@ -138,7 +138,7 @@ impl Trim {
         if done && let Err(error) = self.notebook.keep(bytes, &summary) {
             let error = crate::error::words(&error);
             listener(Event::Note(&format_args!(
-                "when it was trimmed can't be kept, so no alert will know: {error}"
+                "that it was trimmed can't be kept for alerts: {error}"
             )));
         }
         Ok(Trimmed {
