@@ -21,6 +21,9 @@ const FORMAT: &str = "trimbench.last-trim/1";
 /// The end of the files' names.
 const ENDING: &str = ".last";
 
+/// The last trim of a drive that is gone is forgotten after so long.
+const FORGOTTEN: Duration = Duration::from_secs(90 * 86_400);
+
 /// The longest file in bytes that is read.
 const LONGEST: u64 = 16 << 10;
 
@@ -39,6 +42,13 @@ pub struct LastTrim {
 }
 
 impl LastTrim {
+    /// How long ago it ended.
+    fn age(&self) -> Duration {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        now.unwrap_or_default()
+            .saturating_sub(Duration::from_secs(self.unix_s))
+    }
+
     /// A trim that ends now, after `earlier`. `met`: whether the goal was; `None` if that is not known.
     pub(crate) fn now(
         bytes: u64,
@@ -110,7 +120,15 @@ impl Place {
             device: self.device.clone(),
             trim: LastTrim::now(bytes, took, met, earlier),
         })?;
-        linux::files::replace(&self.path, format!("{text}\n").as_bytes(), 0o600)
+        linux::files::replace(&self.path, format!("{text}\n").as_bytes(), 0o600)?;
+        // Images that were mounted once must not fill the directory.
+        let directory = self.path.parent().unwrap_or(Path::new("/"));
+        for (path, note) in notes(directory, &SysRoot::host(), false) {
+            if note.trim.age() > FORGOTTEN {
+                let _ = fs::remove_file(path);
+            }
+        }
+        Ok(())
     }
 }
 
@@ -125,22 +143,27 @@ fn read(path: &Path) -> Option<Note> {
 /// Returns the last trim by `fstrim` of each mount point, as far as this user can read them. Those of drives
 /// that are gone are left out.
 pub fn last_trims(directory: &Path, sys: &SysRoot) -> BTreeMap<String, LastTrim> {
-    let devices = sys.devices();
-    let here: HashSet<String> = devices.iter().map(|name| identity(sys, name)).collect();
     let mut all: BTreeMap<String, LastTrim> = BTreeMap::new();
-    let files = entries(directory).into_iter();
-    for name in files.filter(|name| name.ends_with(ENDING)) {
-        let kept = read(&directory.join(name)).filter(|kept| here.contains(&kept.device));
+    for (_, Note { mount, trim, .. }) in notes(directory, sys, true) {
         // Another file system may have been mounted there before.
-        if let Some(Note { mount, trim, .. }) = kept
-            && all
-                .get(&mount)
-                .is_none_or(|known| known.unix_s <= trim.unix_s)
-        {
-            all.insert(mount, trim);
+        let known = all.entry(mount).or_insert(trim);
+        if known.unix_s < trim.unix_s {
+            *known = trim;
         }
     }
     all
+}
+
+/// The notes of drives that are here, or of those that are not.
+fn notes(directory: &Path, sys: &SysRoot, are_here: bool) -> Vec<(PathBuf, Note)> {
+    let devices = sys.devices();
+    let here: HashSet<String> = devices.iter().map(|name| identity(sys, name)).collect();
+    let names = entries(directory).into_iter();
+    let paths = names.filter(|name| name.ends_with(ENDING));
+    let paths = paths.map(|name| directory.join(name));
+    let all = paths.filter_map(|path| Some((read(&path)?, path)));
+    let some = all.filter(|(note, _)| here.contains(&note.device) == are_here);
+    some.map(|(note, path)| (path, note)).collect()
 }
 
 #[cfg(test)]
@@ -185,6 +208,10 @@ mod tests {
         assert_eq!(of(&["sda", "sdb", "sdc"]), [root.clone(), data(2)]);
         assert_eq!(of(&["sda", "sdc"]), [root, data(1)]);
         assert_eq!(of(&["sda"]), [data(1)]);
+        // None of these drives is in this machine. The next trim forgets the old one.
+        keep("sdd", "/new", 4);
+        assert_eq!(of(&["sda"]), []);
+        assert_eq!(of(&["sdb", "sdd"]), [data(2), ("/new".to_owned(), 4)]);
     }
 
     #[test]

@@ -11,8 +11,10 @@ use crate::common::run::{Done, run, trimbench};
 
 /// The outcome of a command whose environment names these parts.
 fn with(identity: &str, arguments: &[&str]) -> Done {
+    let states = tempfile::tempdir().unwrap();
     let mut command = trimbench();
     command.env("TRIMBENCH_IDENTITY", identity).args(arguments);
+    command.env("STATE_DIRECTORY", states.path());
     run(command)
 }
 
