@@ -11,6 +11,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 
 use crate::btrfs_tree::{self, Item, Key};
+use crate::tasks::{Thread, processes};
 
 /// `BTRFS_IOC_GET_SUBVOL_INFO` (Linux 4.18), and `BTRFS_IOC_SNAP_DESTROY_V2` (Linux 5.7).
 const GET_SUBVOL_INFO: libc::Ioctl = 0x81f8_943c_u32 as libc::Ioctl;
@@ -142,6 +143,17 @@ pub fn pending(on: impl AsFd) -> io::Result<Vec<u64>> {
         all.push(item.key.offset);
     })?;
     Ok(all)
+}
+
+/// Returns the kernel's threads that free deleted subvolumes: one for each mounted btrfs.
+pub fn cleaners() -> Vec<Thread> {
+    let all = processes().into_iter();
+    let all = all.map(|pid| Thread { pid, tid: pid });
+    all.filter(|one| {
+        let stat = one.stat();
+        stat.is_some_and(|stat| stat.kernel && stat.comm == "btrfs-cleaner")
+    })
+    .collect()
 }
 
 fn info(root: &OwnedFd) -> Option<Subvolume> {
