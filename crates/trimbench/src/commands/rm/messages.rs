@@ -214,12 +214,21 @@ fn cleaned(work: &Cleaned, summary: &Summary) -> Vec<String> {
         let length = length(quotas);
         format!(", {length} of it in the accounting of quotas (btrfs quota disable saves it)")
     });
-    let missed = |goal: &GoalResult| matches!(goal.kept, Kept::Missed | Kept::Unsure);
-    let missed = work.beyond >= NOTICED && summary.goals.iter().any(missed);
-    let missed = missed.then(|| {
+    let is = |kept| {
+        summary
+            .goals
+            .iter()
+            .any(|goal: &GoalResult| goal.kept == kept)
+    };
+    let missed = match (is(Kept::Missed), is(Kept::Unsure)) {
+        (true, _) => Some("missed"),
+        (_, true) => Some("probably missed"),
+        _ => None,
+    };
+    let missed = missed.filter(|_| work.beyond >= NOTICED).map(|missed| {
         let beyond = length(work.beyond);
         format!(
-            "goal missed by the kernel's cleaner, {beyond}: it frees a subvolume at its own pace"
+            "goal {missed} by the kernel's cleaner, {beyond}: it frees a subvolume at its own pace"
         )
     });
     let took = length(took);
@@ -390,6 +399,9 @@ mod tests {
         assert!(met.contains(work) && missed.contains(work), "{met}");
         let excess = "goal missed by the kernel's cleaner, 1.8 s";
         assert!(missed.contains(excess) && !met.contains(excess), "{missed}");
+        let unsure = summary(&of(Kept::Unsure));
+        let excess = "goal probably missed by the kernel's cleaner, 1.8 s";
+        assert!(unsure.contains(excess), "{unsure}");
     }
 
     #[test]
