@@ -109,11 +109,14 @@ fn blocked(one: &Blocked, seconds: f64) -> String {
     if let Some(call) = one.call {
         text += &format!(" in {call}");
     }
-    text += &format!(": {}", one.cause.word());
+    text += &format!(": {}", one.word());
     if let Some(at) = &one.at {
         text += &format!(" on {}", names::shown(at));
     } else if !one.suspects.is_empty() {
         text += &format!(" of {}, if it waited there", one.suspects.join(" or "));
+    }
+    if let Some(deleted) = &one.deleted {
+        text += &format!(", which {}", deleted.words());
     }
     if let Some(function) = &one.function {
         text += &format!(" ({function})");
@@ -131,6 +134,8 @@ fn program(name: &str, pid: Option<u32>) -> String {
 mod tests {
     use super::*;
     use crate::watch::tests::stall;
+    use crate::why::frames::Place;
+    use crate::why::{Cause, Deleted};
 
     #[test]
     fn a_stall_has_a_line_for_each_device_sender_and_victim() {
@@ -175,6 +180,27 @@ mod tests {
         let expected = "waited: dd (pid 14925) 0.97 s of 1.0 s in write: behind discards of loop7 \
                         or vda, if it waited there";
         assert!(text.contains(expected), "{text}");
+    }
+
+    #[test]
+    fn the_cleaner_is_named_with_the_subvolumes_unless_discards_explain_the_wait() {
+        let mut update = stall(0.0);
+        let mut deleted = Deleted::default();
+        deleted.add(&[257, 258]);
+        deleted.add(&[258]);
+        update.blocked[0].place = Place::Cleaner;
+        update.blocked[0].deleted = Some(deleted);
+        assert!(text(&update).contains("in write: behind discards on /mnt/lab"));
+        update.blocked[0].cause = Cause::Commit;
+        let expected =
+            "in write: btrfs-cleaner on /mnt/lab, which freed subvolume 257 (1 more pending)";
+        assert!(text(&update).contains(expected), "{}", text(&update));
+        (update.blocked[0].place, update.blocked[0].deleted) = (Place::Quotas, None);
+        let text = text(&update);
+        assert!(
+            text.contains("in write: btrfs quotas on /mnt/lab ("),
+            "{text}"
+        );
     }
 
     #[test]

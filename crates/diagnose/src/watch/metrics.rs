@@ -243,7 +243,7 @@ impl Metrics {
     fn add_blocked(&self, update: &Update) {
         self.blocked_processes.clear();
         for one in &update.blocked {
-            let cause = [label("cause", one.cause.word())];
+            let cause = [label("cause", one.word())];
             self.blocked.get_or_create(&cause).inc_by(one.seconds);
             self.blocked_processes.get_or_create(&cause).inc();
         }

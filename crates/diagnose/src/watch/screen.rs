@@ -435,14 +435,17 @@ fn blocked(one: &Blocked) -> String {
     let place = one.at.as_deref().map(names::shown);
     let suspects = Some(one.suspects.join("? ")).filter(|all| !all.is_empty());
     let place = place.or_else(|| suspects.map(|all| format!("{all}?")));
-    let place = place.or_else(|| one.function.clone()).unwrap_or_default();
+    let mut place = place.or_else(|| one.function.clone()).unwrap_or_default();
+    if let Some(deleted) = &one.deleted {
+        place += &format!(", {}", deleted.words());
+    }
     format!(
         "{:<20} {:>7} {:>8}  {:<11} {:<15} {}",
         cut(&program, 20),
         show::seconds(one.seconds),
         by_trim,
         cut(one.call.unwrap_or("-"), 11),
-        one.cause.word(),
+        one.word(),
         place
     )
 }

@@ -1,7 +1,7 @@
 //! Recorded figures for the tests of the view, the screen and the lines.
 
 use super::update::{Blocked, Debt, DeviceUpdate, Update, Waiting, Work};
-use crate::why::frames::Reason;
+use crate::why::frames::{Place, Reason};
 use crate::why::{Cause, Deletion, SenderWork};
 
 /// A device that reads and writes 4 KiB so many times in a second, and discards.
@@ -55,9 +55,11 @@ pub(super) fn stall(at_s: f64) -> Update {
         seconds: 0.97,
         discards_s: 0.95,
         cause: Cause::BehindDiscards,
+        place: Place::Writeback,
         call: Some("write"),
         at: Some("/mnt/lab".to_owned()),
         suspects: Vec::new(),
+        deleted: None,
         function: Some("folio_wait_bit_common".to_owned()),
     }];
     update.debts = vec![Debt {

@@ -4,7 +4,8 @@ use record::DeviceInterval;
 use serde::Serialize;
 
 use super::SCHEMA;
-use crate::why::{Cause, Missing, SenderWork};
+use crate::why::frames::Place;
+use crate::why::{Cause, Deleted, Missing, SenderWork};
 
 /// The figures of one stretch of time.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -129,15 +130,31 @@ pub struct Blocked {
     pub discards_s: f64,
     /// The cause of most of it.
     pub cause: Cause,
+    /// Where in the kernel it waited most.
+    pub place: Place,
     /// The system call, where it is one that waits for storage.
     pub call: Option<&'static str>,
     /// The mount point or device, where it is known.
     pub at: Option<String>,
     /// Where it isn't: the devices whose discards it may wait for.
     pub suspects: Vec<String>,
-    /// The function of the kernel that it waits in, or what btrfs does there beside discards: the
-    /// accounting of quotas, or the deletion of snapshots.
+    /// The deleted subvolumes that btrfs-cleaner freed meanwhile; `None` of other waits, and where it
+    /// isn't known.
+    pub deleted: Option<Deleted>,
+    /// The function of the kernel that it waits in.
     pub function: Option<String>,
+}
+
+impl Blocked {
+    /// The cause in a word or two. btrfs' own work is named, which discards don't explain.
+    pub fn word(&self) -> &'static str {
+        match self.place {
+            _ if self.cause.is_discards() => self.cause.word(),
+            Place::Cleaner => "btrfs-cleaner",
+            Place::Quotas => "btrfs quotas",
+            _ => self.cause.word(),
+        }
+    }
 }
 
 /// Discards that a mounted file system has not sent yet.

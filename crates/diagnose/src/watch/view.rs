@@ -270,7 +270,7 @@ impl View {
         all.retain(|one| {
             let pid = one.pid.to_string();
             let (call, at) = (one.call.unwrap_or(""), one.at.as_deref().unwrap_or(""));
-            self.passes(&[&one.program, one.cause.word(), call, at, &pid])
+            self.passes(&[&one.program, one.word(), call, at, &pid])
         });
         all.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
         all

@@ -10,7 +10,6 @@ use storage::stack::Pending;
 
 use super::target::{Targets, present};
 use super::update::{Blocked, Debt, DeviceUpdate, Update, Waiting, Work};
-use crate::why::frames;
 use crate::why::observe::{Device, Did, Observation, cpu_s, monotonic_s};
 use crate::why::sampler::{Sample, Sampler};
 use crate::why::senders::senders;
@@ -357,41 +356,11 @@ fn blocked(victim: Victim) -> Option<Blocked> {
         seconds: longest.seconds + others,
         discards_s: victim.discards_s,
         cause: longest.cause,
+        place: longest.place,
         call: longest.call,
         at: longest.at.clone(),
         suspects: longest.suspects.clone(),
-        function: waits_in(longest.place, &longest.stack),
+        deleted: longest.deleted.clone(),
+        function: longest.stack.first().cloned(),
     })
-}
-
-/// Returns the function of the kernel that a thread waits in, or the work of btrfs, which its
-/// innermost functions don't show.
-fn waits_in(place: frames::Place, stack: &[String]) -> Option<String> {
-    match place {
-        frames::Place::Quotas | frames::Place::Cleaner => Some(place.words().to_owned()),
-        _ => stack.first().cloned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_work_of_btrfs_is_named_and_any_other_wait_by_its_function() {
-        let stack = [
-            "io_schedule",
-            "btrfs_find_all_roots",
-            "btrfs_qgroup_account_extents",
-        ];
-        let stack = stack.map(str::to_owned);
-        let of = |stack: &[String]| {
-            let place = frames::place(stack.iter().map(String::as_str));
-            waits_in(place, stack).unwrap()
-        };
-        assert_eq!(of(&stack), "btrfs' accounting of quotas");
-        assert_eq!(of(&stack[..1]), "io_schedule");
-        let cleaner = ["btrfs_tree_read_lock", "btrfs_drop_snapshot"].map(str::to_owned);
-        assert_eq!(of(&cleaner), "btrfs' cleaner of deleted snapshots");
-    }
 }

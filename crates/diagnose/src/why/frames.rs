@@ -106,6 +106,37 @@ pub(super) fn is_elsewhere<'a>(stack: impl IntoIterator<Item = &'a str>) -> bool
     frames.any(|frame| ELSEWHERE.contains(&base(frame)))
 }
 
+/// Functions of btrfs in which a thread waits for what its cleaner keeps while it frees a deleted
+/// subvolume: the transaction, a lock of a tree, or space for metadata.
+const KEPT_BY_CLEANER: [&str; 9] = [
+    "wait_current_trans",
+    "btrfs_commit_transaction",
+    "btrfs_wait_for_commit",
+    "btrfs_tree_lock_nested",
+    "btrfs_tree_read_lock_nested",
+    "__btrfs_tree_lock",
+    "__btrfs_tree_read_lock",
+    "__reserve_bytes",
+    "__reserve_metadata_bytes",
+];
+
+/// Whether a thread with this stack waits for what btrfs' cleaner keeps while it is at work.
+pub(super) fn may_wait_for_cleaner<'a>(stack: impl IntoIterator<Item = &'a str>) -> bool {
+    let mut frames = stack.into_iter();
+    frames.any(|frame| KEPT_BY_CLEANER.contains(&base(frame)))
+}
+
+/// Returns the work of a cleaner of btrfs with this stack on a deleted subvolume: it frees it, or accounts
+/// its quotas. `None`: neither.
+pub(super) fn cleans<'a>(stack: impl IntoIterator<Item = &'a str> + Clone) -> Option<Place> {
+    let mut frames = stack.clone().into_iter();
+    let is_freeing = frames.any(|frame| base(frame) == "btrfs_drop_snapshot");
+    is_freeing.then(|| match place(stack) {
+        Place::Quotas => Place::Quotas,
+        _ => Place::Cleaner,
+    })
+}
+
 /// A function's name without the compiler's suffixes: `__mutex_lock.constprop.0`.
 fn base(frame: &str) -> &str {
     frame.split('.').next().unwrap_or(frame)
@@ -149,7 +180,7 @@ impl Place {
             Place::Journal => "the journal's commit",
             Place::LogForce => "a log force",
             Place::Quotas => "btrfs' accounting of quotas",
-            Place::Cleaner => "btrfs' cleaner of deleted snapshots",
+            Place::Cleaner => "btrfs-cleaner",
             Place::Commit => "the file system's commit",
             Place::Writeback => "writeback",
             Place::Io => "its own I/O",
@@ -344,6 +375,107 @@ mod tests {
         ];
         for (stack, expected) in cases {
             assert_eq!(place(stack.iter().copied()), *expected, "{stack:?}");
+        }
+    }
+
+    /// Cleaners of Linux 6.18, 4.4 (hhoffstaette/kernel-patches#7) and 4.19 (the commit 0568e82dbe25,
+    /// "btrfs: run delayed items before dropping the snapshot").
+    #[test]
+    fn a_cleaner_frees_accounts_or_does_something_else() {
+        let cases: [(&[&str], Option<Place>); 6] = [
+            (
+                &[
+                    "find_parent_nodes",
+                    "btrfs_find_all_roots_safe",
+                    "btrfs_qgroup_trace_extent_post",
+                    "add_delayed_ref",
+                    "do_walk_down",
+                    "walk_down_tree",
+                    "btrfs_drop_snapshot",
+                    "btrfs_clean_one_deleted_snapshot",
+                    "cleaner_kthread",
+                ],
+                Some(Place::Quotas),
+            ),
+            (
+                &[
+                    "btrfs_finish_extent_commit",
+                    "btrfs_commit_transaction",
+                    "btrfs_qgroup_cleanup_dropped_subvolume",
+                    "btrfs_drop_snapshot",
+                    "btrfs_clean_one_deleted_snapshot",
+                    "cleaner_kthread",
+                ],
+                Some(Place::Cleaner),
+            ),
+            (
+                &[
+                    "blk_mq_get_tag",
+                    "read_extent_buffer_pages_nowait",
+                    "walk_down_tree",
+                    "btrfs_drop_snapshot",
+                    "btrfs_clean_one_deleted_snapshot",
+                    "cleaner_kthread",
+                ],
+                Some(Place::Cleaner),
+            ),
+            (
+                &[
+                    "__btrfs_run_delayed_refs",
+                    "btrfs_run_delayed_refs",
+                    "btrfs_commit_transaction",
+                    "btrfs_drop_snapshot",
+                    "btrfs_clean_one_deleted_snapshot",
+                    "cleaner_kthread",
+                ],
+                Some(Place::Cleaner),
+            ),
+            (
+                &["down_write", "btrfs_delete_unused_bgs", "cleaner_kthread"],
+                None,
+            ),
+            (&["cleaner_kthread", "kthread"], None),
+        ];
+        for (stack, expected) in cases {
+            assert_eq!(cleans(stack.iter().copied()), expected, "{stack:?}");
+        }
+    }
+
+    /// Of Linux 6.18, and of 5.4 (canonical/lxd#9558).
+    #[test]
+    fn who_needs_the_transaction_may_wait_for_a_cleaner_and_who_writes_a_log_does_not() {
+        let cases: [(&[&str], Place, bool); 6] = [
+            (
+                &["wait_current_trans", "start_transaction", "btrfs_create"],
+                Place::Commit,
+                true,
+            ),
+            (
+                &["wait_for_commit", "btrfs_commit_transaction"],
+                Place::Commit,
+                true,
+            ),
+            (
+                &["btrfs_tree_read_lock_nested", "btrfs_search_slot"],
+                Place::Lock,
+                true,
+            ),
+            (
+                &["__reserve_bytes", "start_transaction"],
+                Place::Commit,
+                true,
+            ),
+            (
+                &["folio_wait_bit", "write_all_supers", "btrfs_sync_log"],
+                Place::Commit,
+                false,
+            ),
+            (&["folio_wait_bit_common", "filemap_read"], Place::Io, false),
+        ];
+        for (stack, where_, expected) in cases {
+            assert_eq!(place(stack.iter().copied()), where_, "{stack:?}");
+            let may = may_wait_for_cleaner(stack.iter().copied());
+            assert_eq!(may, expected, "{stack:?}");
         }
     }
 

@@ -25,7 +25,7 @@ mod own;
 /// So much of the blocked time makes it discards' fault.
 const MOST: f64 = 0.5;
 /// And so much in part.
-const PART: f64 = 0.1;
+pub(super) const PART: f64 = 0.1;
 /// Of all time, a fault is at least this share, and so many seconds.
 const LEAST: (f64, f64) = (0.02, 0.02);
 /// Fewer looks than this at a victim make rough figures.

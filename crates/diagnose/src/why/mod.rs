@@ -44,7 +44,8 @@ pub use advice::advice;
 pub use join::explain;
 pub use observe::{Observation, Observer};
 pub use report::{
-    Cause, Client, Deletion, DeviceWork, Sampling, SenderWork, Stretch, Verdict, Victim, Wait, Why,
+    Cause, Client, Deleted, Deletion, DeviceWork, Sampling, SenderWork, Stretch, Verdict, Victim,
+    Wait, Why,
 };
 pub use text::folded;
 

@@ -7,6 +7,7 @@ pub use record::waits::Cause;
 
 use super::Missing;
 use super::frames::{Place, Reason};
+pub use super::sampler::Deleted;
 
 /// Whether TRIM is to blame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -110,10 +111,20 @@ pub struct Wait {
     pub devices: Vec<String>,
     /// Where it isn't known: the devices that discarded during most of the wait, or a good part.
     pub suspects: Vec<String>,
+    /// The deleted subvolumes that btrfs-cleaner freed meanwhile; `None` of other waits, and where it
+    /// isn't known.
+    pub deleted: Option<Deleted>,
     /// How long, in seconds.
     pub seconds: f64,
     /// The kernel stack that it was seen in most, the innermost function first.
     pub stack: Vec<String>,
+}
+
+impl Wait {
+    /// Whether it is for the work of btrfs' cleaner, or for quotas.
+    pub fn is_for_cleaner(&self) -> bool {
+        matches!(self.place, Place::Cleaner | Place::Quotas)
+    }
 }
 
 /// A sender of discards.

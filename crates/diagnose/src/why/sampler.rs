@@ -3,7 +3,7 @@
 //! A thread that is looked at stands for the time since the last look at it. So the sums are right
 //! on average, however many threads there are: with more of them each is looked at less often.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
 use linux::SysRoot;
@@ -12,11 +12,14 @@ use serde::{Deserialize, Serialize};
 use storage::disks::{Disks, Place as Below};
 
 mod below;
+mod cleaner;
 mod listing;
 
 use super::Subject;
 use super::frames::{Place, is_elsewhere, place};
 use below::{Late, Memory, is_of_call};
+use cleaner::Cleaners;
+pub use cleaner::Deleted;
 use listing::{Listing, Spent};
 
 /// The longest time that one look stands for, in seconds: what happened before is not known.
@@ -90,6 +93,9 @@ pub struct Sampled {
     pub stacks: Vec<Vec<String>>,
     /// File systems and devices that threads waited for.
     pub places: Vec<Below>,
+    /// Deleted subvolumes, by the mount point of a btrfs whose cleaner was seen to free some.
+    #[serde(default)]
+    pub deleted: BTreeMap<String, Deleted>,
     /// Whether stacks could not be read.
     pub without_stacks: bool,
     /// Turns that ended before every thread was looked at.
@@ -136,6 +142,7 @@ pub struct Sampler {
     /// By thread that waits: its call with a path, and the place that it named.
     named: HashMap<Thread, (Call, Option<usize>)>,
     memory: Memory,
+    cleaners: Cleaners,
     /// Threads that slept for storage when they were looked at last.
     asleep: HashSet<Thread>,
     /// The kernel's threads, where they are left out.
@@ -170,6 +177,7 @@ impl Sampler {
             open_at: HashMap::new(),
             named: HashMap::new(),
             memory: Memory::default(),
+            cleaners: Cleaners::default(),
             asleep: HashSet::new(),
             kernel: HashSet::new(),
             light: false,
@@ -222,8 +230,9 @@ impl Sampler {
     }
 
     /// All that was seen.
-    pub fn finish(self) -> Sampled {
-        self.found
+    pub fn finish(mut self) -> Sampled {
+        self.cleaners.finish();
+        self.drain()
     }
 
     /// Takes out what was seen since the last call, and looks on.
@@ -239,6 +248,7 @@ impl Sampler {
             }
         }
         self.stacks = HashMap::from([(Vec::new(), 0)]);
+        self.found.deleted = self.cleaners.drain();
         std::mem::replace(&mut self.found, fresh)
     }
 
@@ -459,6 +469,7 @@ impl Sampler {
         // It was in a call when its stack was read, and not when the call was.
         let stack = &self.found.stacks[sample.stack];
         sample.nowhere |= sample.call.is_none() && stack.iter().any(|one| is_of_call(one));
+        self.look_at_cleaner(sample);
     }
 }
 

@@ -3,8 +3,8 @@
 use record::units as show;
 
 use super::frames::{Place, Reason};
-use super::join::FEW_LOOKS;
-use super::report::{Cause, Deletion, DeviceWork, SenderWork, Verdict, Victim, Why};
+use super::join::{FEW_LOOKS, PART};
+use super::report::{Cause, Deletion, DeviceWork, SenderWork, Verdict, Victim, Wait, Why};
 
 /// A victim's own discards are the culprit if they took this share of its wait in the drive.
 const OWN: f64 = 0.1;
@@ -264,9 +264,36 @@ fn rest(victim: &Victim) -> String {
     let others = victim.blocked_s - victim.discards_s;
     let cause = victim.longest_cause(|cause| cause.is_blocked() && !cause.is_discards());
     format!(
-        "It waited {} for other things, most of it for {}.",
+        "It waited {} for other things, most of it for {}.{}",
         time_of(victim, others, 0.0),
-        cause.map_or("nothing", Cause::about)
+        cause.map_or("nothing", Cause::about),
+        cleaner(victim)
+    )
+}
+
+/// How long btrfs' cleaner and quotas kept a victim waiting, where that is a part of its waits.
+fn cleaner(victim: &Victim) -> String {
+    let waits = victim.waits.iter().filter(|wait| wait.is_for_cleaner());
+    let waits: Vec<&Wait> = waits.filter(|wait| !wait.cause.is_discards()).collect();
+    let seconds: f64 = waits.iter().map(|wait| wait.seconds).sum();
+    if waits.is_empty() || seconds < PART * victim.blocked_s {
+        return String::new();
+    }
+    let is = |place| waits.iter().any(|wait| wait.place == place);
+    let what = match (is(Place::Cleaner), is(Place::Quotas)) {
+        (true, true) => "btrfs-cleaner and the accounting of quotas",
+        (true, false) => Place::Cleaner.words(),
+        _ => Place::Quotas.words(),
+    };
+    let which = waits.iter().find_map(|wait| {
+        let (at, deleted) = (wait.at.as_deref()?, wait.deleted.as_ref()?);
+        let at = show::names::shown(at);
+        Some(format!(" on {at}: the cleaner {}", deleted.words()))
+    });
+    format!(
+        " {what} kept it waiting for {}{}.",
+        time_of(victim, seconds, 0.0),
+        which.unwrap_or_default()
     )
 }
 
@@ -277,15 +304,10 @@ fn not_trim(why: &Why, victim: &Victim) -> String {
     let call = call
         .and_then(|wait| wait.call)
         .filter(|_| cause.is_blocked());
-    let mut did = match cause {
+    let did = match cause {
         Cause::Cpu => "computed or waited for a processor".to_owned(),
         cause => format!("waited for {}", cause.about()),
     };
-    let longest = victim.waits.iter().find(|wait| wait.cause == cause);
-    let place = longest.map(|wait| wait.place);
-    if let Some(place) = place.filter(|one| matches!(one, Place::Quotas | Place::Cleaner)) {
-        did += &format!(" ({})", place.words());
-    }
     let mut text = format!(
         "Not TRIM: {} {did}, {} of {}{}.",
         who(why, victim),
@@ -293,6 +315,7 @@ fn not_trim(why: &Why, victim: &Victim) -> String {
         show::seconds(victim.seconds),
         call.map_or(String::new(), |call| format!(" (in {call})"))
     );
+    text += &cleaner(victim);
     match discarding(why, victim) {
         Some(device) => {
             text += &format!(

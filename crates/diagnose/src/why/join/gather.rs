@@ -176,6 +176,10 @@ impl<'a> Sums<'a> {
                 devices.map(|one| observation.disks.name(*one)).collect()
             }),
             suspects: spent.suspects(&observation.disks),
+            deleted: below
+                .filter(|_| matches!(place, Place::Cleaner | Place::Quotas))
+                .and_then(|index| sampled.deleted.get(&sampled.places[index].at))
+                .cloned(),
             seconds: spent.seconds,
             stack: sampled
                 .stacks

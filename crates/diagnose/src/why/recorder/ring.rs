@@ -113,6 +113,7 @@ impl Looks {
         let mut sampled = Sampled {
             stacks: seen.stacks,
             places: seen.places,
+            deleted: seen.deleted,
             without_stacks: seen.without_stacks,
             turns: seen.turns,
             partial_turns: seen.partial_turns,
@@ -173,6 +174,9 @@ impl Looks {
                 below: sample.below.and_then(|below| places.get(below).copied()),
                 ..sample
             }));
+        for (at, deleted) in &sampled.deleted {
+            all.deleted.entry(at.clone()).or_default().join(deleted);
+        }
         all.without_stacks |= sampled.without_stacks;
         all.turns += sampled.turns;
         all.partial_turns += sampled.partial_turns;

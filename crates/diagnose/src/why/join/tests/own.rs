@@ -1,6 +1,9 @@
 //! Discards that a program sends within its own calls, which are traced, and what a plain user sees.
 
+use std::collections::BTreeMap;
+
 use super::*;
+use crate::why::Deleted;
 
 /// Discards of `rm` (7) from second 4 to 6, within its calls; it computes at each look.
 fn in_calls() -> Observation {
@@ -141,10 +144,41 @@ fn a_plain_user_is_never_told_that_discards_in_flight_are_innocent() {
 }
 
 #[test]
-fn the_own_work_of_btrfs_is_named_within_the_sentence() {
+fn the_work_of_btrfs_is_named_with_the_deleted_subvolumes_where_they_are_known() {
+    let text = |seen: &Observation| told(seen).sentence;
     for place in [Place::Quotas, Place::Cleaner] {
-        let text = told(&observation(place, &[], Some(OTHER))).sentence;
-        let words = format!(" ({}), 10.0 s of 10.0 s (in fsync).", place.words());
-        assert!(text.contains(&words), "{text}");
+        let mut seen = observation(place, &[], Some(OTHER));
+        let unknown = format!("(in fsync). {} kept it waiting for 10.0 s.", place.words());
+        assert!(text(&seen).contains(&unknown), "{}", text(&seen));
+        assert_eq!(told(&seen).victims[0].waits[0].deleted, None);
+        let mut deleted = Deleted::default();
+        deleted.add(&[257, 258, 259, 260]);
+        deleted.add(&[258, 259, 260]);
+        let known = BTreeMap::from([("/data".to_owned(), deleted.clone())]);
+        seen.sampled.deleted = known;
+        let words = "kept it waiting for 10.0 s on /data: the cleaner freed subvolume 257 (3 more \
+                     pending). There were no discards";
+        assert!(text(&seen).contains(words), "{}", text(&seen));
+        assert_eq!(told(&seen).victims[0].waits[0].deleted, Some(deleted));
+        // Whatever else waits there doesn't wait for them.
+        seen.sampled
+            .samples
+            .iter_mut()
+            .for_each(|one| one.place = Place::Commit);
+        assert_eq!(told(&seen).victims[0].waits[0].deleted, None);
+        assert!(!text(&seen).contains("the cleaner"));
+    }
+}
+
+#[test]
+fn a_tenth_of_the_wait_for_btrfs_work_is_named_and_less_is_not() {
+    for (looks, named) in [(40, false), (60, true)] {
+        let mut seen = observation(Place::Commit, &[], Some(OTHER));
+        for (number, one) in seen.sampled.samples.iter_mut().take(looks).enumerate() {
+            one.place = [Place::Cleaner, Place::Quotas][number % 2];
+        }
+        let text = told(&seen).sentence;
+        let words = "btrfs-cleaner and the accounting of quotas kept it waiting for 1.2 s.";
+        assert_eq!(text.contains(words), named, "{text}");
     }
 }

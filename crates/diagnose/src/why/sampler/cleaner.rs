@@ -1,0 +1,270 @@
+//! btrfs' cleaner, which frees deleted subvolumes, and those who wait for it.
+//!
+//! A thread that waits for the cleaner has only btrfs' commit or a lock in its own stack. So the
+//! cleaners are looked at beside it.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+use linux::subvolume::{cleaners, pending};
+use linux::tasks::Thread;
+use serde::{Deserialize, Serialize};
+use storage::FileSystem;
+
+use super::{Sample, Sampler};
+use crate::why::frames::{Place, cleans, may_wait_for_cleaner};
+
+/// The cleaners are listed again so often, in seconds.
+const LISTED_S: f64 = 10.0;
+
+/// Deleted subvolumes are read again so often, and too old to count after so long, in seconds.
+const READ_S: (f64, f64) = (0.2, 1.0);
+
+/// An answer is waited for so long, and so long at the end.
+const PATIENCE: Duration = Duration::from_millis(2);
+const LAST: Duration = Duration::from_millis(100);
+
+/// So many subvolumes are named.
+const NAMED: usize = 3;
+
+/// The deleted subvolumes of a btrfs, by number: their names are gone.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Deleted {
+    /// Those that the cleaner has freed since something waited for it.
+    pub freed: Vec<u64>,
+    /// Those that it had still to free when they were last read.
+    pub pending: Vec<u64>,
+}
+
+impl Deleted {
+    /// Adds what was read later.
+    pub fn add(&mut self, later: &[u64]) {
+        let gone = self.pending.iter().filter(|id| !later.contains(id));
+        self.freed.extend(gone);
+        self.pending = later.to_vec();
+    }
+
+    /// Adds those of a later stretch of time.
+    pub(crate) fn join(&mut self, later: &Deleted) {
+        self.add(&[&later.freed[..], &later.pending].concat());
+        self.add(&later.pending);
+    }
+
+    /// `freed subvolume 257 (3 more pending)`, `frees subvolume 257`.
+    pub fn words(&self) -> String {
+        match (&self.freed[..], self.pending.len()) {
+            ([], 0) => "frees a deleted subvolume".to_owned(),
+            ([], 1) => format!("frees {}", named(&self.pending)),
+            ([], _) => format!("frees {}, one after the other", named(&self.pending)),
+            (freed, 0) => format!("freed {}", named(freed)),
+            (freed, more) => format!("freed {} ({more} more pending)", named(freed)),
+        }
+    }
+}
+
+/// `subvolume 257`, `subvolumes 257, 258, 259 and 17 more`.
+fn named(all: &[u64]) -> String {
+    let some: Vec<String> = all.iter().take(NAMED).map(u64::to_string).collect();
+    match (all.len(), all.len().saturating_sub(NAMED)) {
+        (1, _) => format!("subvolume {}", some[0]),
+        (_, 0) => format!("subvolumes {}", some.join(", ")),
+        (_, more) => format!("subvolumes {} and {more} more", some.join(", ")),
+    }
+}
+
+/// The deleted subvolumes of the btrfs at a mount point.
+type Answer = (String, Vec<u64>);
+
+/// The cleaners of all file systems.
+#[derive(Debug, Default)]
+pub(super) struct Cleaners {
+    threads: Vec<Thread>,
+    listed_s: Option<f64>,
+    /// When they were looked at last, and what one of them did.
+    looked: (f64, Option<Place>),
+    /// A thread that reads: where a drive hangs, it waits, and not the sampler.
+    reader: Option<(Sender<String>, Receiver<Answer>)>,
+    /// When it was asked last, and whether it has not answered yet.
+    asked: (f64, bool),
+    /// By mount point, with when they were read.
+    deleted: BTreeMap<String, (f64, Deleted)>,
+}
+
+impl Cleaners {
+    /// Returns the work of one of them on a deleted subvolume now.
+    fn work(&mut self, now_s: f64) -> Option<Place> {
+        if self.looked.0 == now_s {
+            return self.looked.1;
+        }
+        if self.listed_s.is_none_or(|at_s| now_s - at_s >= LISTED_S) {
+            (self.listed_s, self.threads) = (Some(now_s), cleaners());
+        }
+        let last = self.looked.1;
+        let works = |one: &Thread| match &one.stack().ok()?[..] {
+            // It runs, and goes on with what it did.
+            [] => last,
+            stack => cleans(stack.iter().map(String::as_str)),
+        };
+        self.looked = (now_s, self.threads.iter().find_map(works));
+        self.looked.1
+    }
+
+    /// Whether the btrfs at a mount point has deleted subvolumes, as far as that is known by now.
+    fn has_deleted(&mut self, at: &str, now_s: f64) -> bool {
+        self.hear(Duration::ZERO);
+        if !self.asked.1 && now_s - self.asked.0 >= READ_S.0 {
+            self.ask(at, now_s);
+            self.hear(PATIENCE);
+        }
+        let known = self.deleted.get(at);
+        known.is_some_and(|(at_s, all)| {
+            now_s - at_s < READ_S.1 && !(all.freed.is_empty() && all.pending.is_empty())
+        })
+    }
+
+    fn ask(&mut self, at: &str, now_s: f64) {
+        let (ask, _) = self.reader.get_or_insert_with(reader);
+        self.asked = (now_s, ask.send(at.to_owned()).is_ok());
+    }
+
+    /// Takes the answer, if one is outstanding and comes soon enough.
+    fn hear(&mut self, patience: Duration) {
+        let Some((_, answers)) = self.reader.as_ref().filter(|_| self.asked.1) else {
+            return;
+        };
+        if let Ok((at, pending)) = answers.recv_timeout(patience) {
+            self.asked.1 = false;
+            let known = self.deleted.entry(at).or_default();
+            known.0 = self.asked.0;
+            known.1.add(&pending);
+        }
+    }
+
+    /// Reads them once more at the end.
+    pub(super) fn finish(&mut self) {
+        self.hear(LAST);
+        let all: Vec<String> = self.deleted.keys().cloned().collect();
+        for at in all {
+            // Where one does not come, the drive hangs.
+            if !self.asked.1 {
+                self.ask(&at, self.looked.0);
+                self.hear(LAST);
+            }
+        }
+    }
+
+    /// Returns the deleted subvolumes by mount point, and forgets what was freed.
+    pub(super) fn drain(&mut self) -> BTreeMap<String, Deleted> {
+        let oldest_s = self.looked.0 - READ_S.1;
+        let all = self.deleted.iter();
+        let found = all.map(|(at, (_, all))| (at.clone(), all.clone()));
+        let found = found.collect();
+        self.deleted.retain(|_, (at_s, _)| *at_s >= oldest_s);
+        for (_, all) in self.deleted.values_mut() {
+            all.freed.clear();
+        }
+        found
+    }
+}
+
+/// A thread that reads until nobody asks any more.
+fn reader() -> (Sender<String>, Receiver<Answer>) {
+    let (ask, asked) = channel::<String>();
+    let (tell, answers) = channel();
+    let answer = move || {
+        for at in asked {
+            // Without the right to look (CAP_SYS_ADMIN), none is known.
+            let all = File::open(&at).and_then(pending).unwrap_or_default();
+            if tell.send((at, all)).is_err() {
+                return;
+            }
+        }
+    };
+    // Without it every question fails.
+    let _ = std::thread::Builder::new()
+        .name("subvolumes".to_owned())
+        .spawn(answer);
+    (ask, answers)
+}
+
+impl Sampler {
+    /// Lets a wait at a btrfs be one for its cleaner, if that works meanwhile on what it waits for.
+    pub(super) fn look_at_cleaner(&mut self, sample: &mut Sample) {
+        let below = sample.below.and_then(|index| self.found.places.get(index));
+        let Some(below) = below.filter(|one| one.file_system == Some(FileSystem::Btrfs)) else {
+            return;
+        };
+        let Some(work) = self.cleaners.work(sample.at_s) else {
+            return;
+        };
+        let has_deleted = self.cleaners.has_deleted(&below.at, sample.at_s);
+        let stack = self.found.stacks[sample.stack].iter().map(String::as_str);
+        let may_be = matches!(sample.place, Place::Commit | Place::Lock);
+        if has_deleted && may_be && may_wait_for_cleaner(stack) {
+            sample.place = work;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn subvolumes_that_are_gone_were_freed() {
+        let mut deleted = Deleted::default();
+        assert_eq!(deleted.words(), "frees a deleted subvolume");
+        deleted.add(&[257]);
+        assert_eq!(deleted.words(), "frees subvolume 257");
+        deleted.add(&[257, 258, 259, 260, 300]);
+        assert_eq!(
+            deleted.words(),
+            "frees subvolumes 257, 258, 259 and 2 more, one after the other"
+        );
+        deleted.add(&[259, 260, 300]);
+        assert_eq!(
+            deleted.words(),
+            "freed subvolumes 257, 258 (3 more pending)"
+        );
+        deleted.add(&[]);
+        assert_eq!(deleted.words(), "freed subvolumes 257, 258, 259 and 2 more");
+    }
+
+    #[test]
+    fn a_later_stretch_goes_on_where_the_earlier_ended() {
+        let of = |freed: &[u64], pending: &[u64]| Deleted {
+            freed: freed.to_vec(),
+            pending: pending.to_vec(),
+        };
+        let mut all = of(&[257], &[258, 259, 260]);
+        // 258 went between the two.
+        all.join(&of(&[259, 261], &[260, 262]));
+        let mut freed = all.freed.clone();
+        freed.sort_unstable();
+        assert_eq!(
+            (freed, all.pending),
+            (vec![257, 258, 259, 261], vec![260, 262])
+        );
+    }
+
+    #[test]
+    fn what_was_freed_is_reported_once() {
+        let mut cleaners = Cleaners {
+            looked: (10.0, None),
+            ..Cleaners::default()
+        };
+        let mut deleted = Deleted::default();
+        deleted.add(&[257, 258]);
+        deleted.add(&[258]);
+        cleaners.deleted.insert("/data".to_owned(), (9.9, deleted));
+        let freed = |found: BTreeMap<String, Deleted>| found["/data"].freed.clone();
+        assert_eq!(freed(cleaners.drain()), [257]);
+        cleaners.looked.0 = 20.0;
+        let found = cleaners.drain();
+        assert_eq!(found["/data"].pending, [258]);
+        assert!(freed(found).is_empty());
+        assert!(cleaners.drain().is_empty(), "too old");
+    }
+}
