@@ -88,4 +88,5 @@ mod verdicts;
 mod verify;
 mod watch;
 mod why;
+mod why_cleaner;
 mod why_record;

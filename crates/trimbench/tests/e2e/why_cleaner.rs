@@ -1,0 +1,134 @@
+//! `trimbench why` beside btrfs' cleaner: who waits for it, and which subvolumes it frees.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+
+use crate::common::gate::{Need, lacks};
+use crate::common::loop_fs::{Fs, must};
+use crate::common::run::{run, start, trimbench};
+use crate::rm_place::ground;
+use crate::why::conforms;
+
+const SNAPSHOTS: usize = 24;
+const FILES: usize = 16_000;
+
+/// Needs a transaction again and again, until the file `wait` is gone.
+const WAITER: &str = "import os, time
+own = str(os.getpid())
+os.mkdir(own)
+while os.path.exists('wait'):
+    os.mkdir(own + '/new')
+    os.rmdir(own + '/new')
+    time.sleep(0.001)";
+const WAITERS: usize = 6;
+
+/// Read-only snapshots of a subvolume with many small files, of which each keeps some. Returns their
+/// numbers.
+fn snapshots(here: &Path) -> BTreeSet<u64> {
+    let path = |name: &str| here.join(name).to_string_lossy().into_owned();
+    must("btrfs", &["quota", "enable", &path(".")]);
+    must("btrfs", &["subvolume", "create", &path("sub")]);
+    let write = |number: usize| {
+        let content: Vec<u8> = std::iter::repeat_with(|| fastrand::u8(..))
+            .take(1024)
+            .collect();
+        fs::write(here.join(format!("sub/{number}")), content).unwrap();
+    };
+    (0..FILES).for_each(write);
+    for turn in 0..SNAPSHOTS {
+        (turn..FILES).step_by(SNAPSHOTS).for_each(write);
+        let to = path(&format!("snap{turn}"));
+        must("btrfs", &["subvolume", "snapshot", "-r", &path("sub"), &to]);
+    }
+    must("sync", &["-f", &path(".")]);
+    let listed = must("btrfs", &["subvolume", "list", "-r", &path(".")]);
+    let number = |line: &str| line.split_whitespace().nth(1)?.parse().ok();
+    listed.lines().filter_map(number).collect()
+}
+
+/// The subvolumes that a wait's `deleted` names: the freed ones, and those still to free.
+fn numbers(deleted: &Value) -> [BTreeSet<u64>; 2] {
+    ["freed", "pending"].map(|kind| {
+        let all = deleted[kind].as_array().unwrap().iter();
+        all.map(|one| one.as_u64().unwrap()).collect()
+    })
+}
+
+#[test]
+fn who_waits_for_btrfs_cleaner_reads_which_subvolumes_it_frees() {
+    let Some(place) = ground(Fs::Btrfs, "nodiscard", 2048) else {
+        return;
+    };
+    if lacks(&[Need::Tool("python3")]) {
+        return;
+    }
+    let here = place.path();
+    let at = here.to_str().unwrap();
+    let real = snapshots(here);
+    assert_eq!(real.len(), SNAPSHOTS);
+    fs::write(here.join("wait"), "").unwrap();
+    let waiter = || {
+        let mut python = Command::new("python3");
+        python
+            .args(["-c", WAITER])
+            .current_dir(here)
+            .stdin(Stdio::null());
+        python.spawn().unwrap()
+    };
+    let mut waiters: Vec<Child> = (0..WAITERS).map(|_| waiter()).collect();
+    let pid = waiters[0].id().to_string();
+    let mut command = trimbench();
+    command.args(["why", "--json", "-", "--pid", &pid]);
+    let why = start(command);
+    for turn in 0..SNAPSHOTS {
+        let name = here.join(format!("snap{turn}"));
+        must("btrfs", &["subvolume", "delete", name.to_str().unwrap()]);
+    }
+    // It wakes the cleaner.
+    must("btrfs", &["filesystem", "sync", at]);
+    must("btrfs", &["subvolume", "sync", at]);
+    fs::remove_file(here.join("wait")).unwrap();
+    for waiter in &mut waiters {
+        waiter.wait().unwrap();
+    }
+    let found = conforms(&why.wait().succeeds().stdout);
+    let mut waits = found["victims"][0]["waits"].as_array().unwrap().iter();
+    let wait = waits.find(|wait| !wait["deleted"].is_null());
+    let wait = wait.unwrap_or_else(|| panic!("no subvolume: {found:#}"));
+    assert_eq!(wait["at"], at);
+    let place = wait["place"].as_str().unwrap();
+    assert!(["cleaner", "quotas"].contains(&place), "{wait:#}");
+    let [freed, pending] = numbers(&wait["deleted"]);
+    assert!(
+        !freed.is_empty() && freed.is_subset(&real),
+        "{freed:?} of {real:?}"
+    );
+    assert!(pending.is_empty(), "all were freed: {pending:?}");
+    let sentence = found["sentence"].as_str().unwrap();
+    let words = format!(" on {at}: the cleaner freed subvolume");
+    assert!(sentence.contains(&words), "{found:#}");
+}
+
+/// Nothing is deleted, so nobody waits for a cleaner, whatever else keeps a commit.
+#[test]
+fn a_commit_beside_an_idle_cleaner_names_no_subvolume() {
+    let Some(place) = ground(Fs::Btrfs, "nodiscard", 512) else {
+        return;
+    };
+    let commits = "for i in $(seq 20); do mkdir d$i; sync -f .; done";
+    let mut command = trimbench();
+    command
+        .args(["why", "--json", "-", "--", "sh", "-c", commits])
+        .current_dir(place.path());
+    let found = conforms(&run(command).succeeds().stdout);
+    let mut victims = found["victims"].as_array().unwrap().iter();
+    let no_cleaner = |wait: &Value| wait["deleted"].is_null() && wait["place"] != "cleaner";
+    assert!(
+        victims.all(|one| one["waits"].as_array().unwrap().iter().all(no_cleaner)),
+        "{found:#}"
+    );
+}
