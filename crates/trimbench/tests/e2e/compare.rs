@@ -2,11 +2,13 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use testkit::recorded::{CONTROL, T500};
 
+use crate::common::gate::{Need, lacks};
 use crate::common::recorded::recorded;
 use crate::common::run::{Done, run, trimbench};
 use crate::common::schema::Schema;
@@ -18,7 +20,7 @@ fn compare(arguments: &[&str]) -> Done {
 }
 
 /// A record of a stall of so many seconds, at 100 ms, with 5 % of noise.
-fn record(folder: &Path, name: &str, seed: u64, stall_s: f64, kernel: &str) -> String {
+pub fn record(folder: &Path, name: &str, seed: u64, stall_s: f64, kernel: &str) -> String {
     let path = folder.join(name);
     let mut random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut noise = || {
@@ -231,6 +233,56 @@ fn fail_on_is_for_those_who_qualify() {
     ] {
         compare(&["--group", &old, &new, "--fail-on", wrong]).fails_with(2, &["--fail-on", said]);
     }
+}
+
+/// The tests of a file of JUnit's XML: the condition, the element of its result, and that one's message.
+pub fn junit(file: &Path) -> Vec<[String; 3]> {
+    // The names are those of Jenkins' schema, junit-10.xsd.
+    let script = "import json, sys, xml.etree.ElementTree as tree
+root = tree.parse(sys.argv[1]).getroot()
+suite, = root
+cases = list(suite)
+assert (root.tag, suite.tag, {one.tag for one in cases}) == ('testsuites', 'testsuite', {'testcase'})
+assert set(suite.attrib) == {'name', 'tests', 'failures', 'errors'}
+results = [(list(one) or [tree.Element('passed', message='')])[0] for one in cases]
+tags = [one.tag for one in results]
+assert [int(suite.get(n)) for n in ('tests', 'failures', 'errors')] == [len(tags), tags.count('failure'), tags.count('error')]
+assert all(set(one.attrib) == {'classname', 'name'} for one in cases)
+assert all(set(one.attrib) == {'message'} for one in results)
+print(json.dumps([[one.get('name'), two.tag, two.get('message')] for one, two in zip(cases, results)]))";
+    let mut python = Command::new("python3");
+    python.args(["-c", script]).arg(file);
+    serde_json::from_str(&run(python).succeeds().stdout).unwrap()
+}
+
+#[test]
+fn junit_has_a_test_for_each_condition() {
+    if lacks(&[Need::Tool("python3")]) {
+        return;
+    }
+    let folder = repeats();
+    let [old, new] = groups(folder.path());
+    let odd = format!("<\"new\" & ]]> '\u{1b}\n{new}");
+    let file = folder.path().join("junit.xml");
+    let conditions = ["lost > +10%", "baseline < -20%", "p999 > +10%"];
+    let mut arguments = vec!["--group", &old, &odd, "--junit", file.to_str().unwrap()];
+    arguments.extend(conditions.iter().flat_map(|one| ["--fail-on", one]));
+    let done = compare(&arguments);
+    assert_eq!(done.code(), Some(3), "{}", done.text());
+    let cases = junit(&file);
+    let names: Vec<&str> = cases.iter().map(|[name, ..]| name.as_str()).collect();
+    assert_eq!(names, conditions);
+    for ([_, tag, message], (wanted, words)) in cases.iter().zip([
+        ("failure", "holds: lost of reader, <\"new\" & ]]> '"),
+        ("passed", ""),
+        ("error", "needs p999 measured in both"),
+    ]) {
+        assert_eq!(tag, wanted);
+        assert!(message.contains(words), "{message}");
+    }
+    compare(&["--group", &old, &new, "--junit", "x"]).fails_with(2, &["--fail-on"]);
+    let both = ["--output", file.to_str().unwrap()];
+    compare(&[&arguments[..], &both].concat()).fails_with(2, &["--output and --junit"]);
 }
 
 #[test]

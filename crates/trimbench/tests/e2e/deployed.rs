@@ -1,9 +1,15 @@
 //! The commands in manifests and units are commands that the program knows.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::Command;
 
+use crate::common::gate::lacks_rare;
 use crate::common::run::{run, trimbench};
+use crate::compare::{junit, record};
+
+const DEPLOY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy");
 
 /// The files of a folder, by name; the path begins at this crate.
 fn deployed(folder: &str) -> Vec<(String, String)> {
@@ -39,6 +45,101 @@ fn knows(file: &str, words: &[String]) {
     command.args(words).arg("--help");
     println!("{file}: {words:?}");
     run(command).succeeds();
+}
+
+/// Fails unless the validator, a program of Python's index, takes these files below deploy/.
+fn validated(program: &str, options: &[&str], files: &[&str]) {
+    let mut command = Command::new(program);
+    command.args(options).args(files).current_dir(DEPLOY);
+    run(command).succeeds();
+}
+
+#[test]
+fn the_manifests_are_kubernetes_and_the_pipelines_githubs_and_gitlabs() {
+    if lacks_rare("kubernetes-validate") || lacks_rare("check-jsonschema") {
+        return;
+    }
+    let names: Vec<String> = deployed("../../deploy/kubernetes")
+        .into_iter()
+        .map(|(name, _)| format!("kubernetes/{name}"))
+        .collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    for version in [&["--strict", "-k", "1.26"][..], &["--strict"]] {
+        validated("kubernetes-validate", version, &names);
+    }
+    for (schema, file) in [
+        ("vendor.github-workflows", "ci/github.yml"),
+        ("vendor.gitlab-ci", "ci/gitlab.yml"),
+    ] {
+        validated("check-jsonschema", &["--builtin-schema", schema], &[file]);
+    }
+}
+
+/// The commands of a pipeline, in their order.
+fn commands_of(pipeline: &str) -> String {
+    let script = "import sys, yaml
+job = yaml.safe_load(open(sys.argv[1]))
+job = job.get('jobs', job)['trim']
+print('\\n'.join(job.get('script') or [step['run'] for step in job['steps'] if 'run' in step]))";
+    let mut python = Command::new("python3");
+    python.args(["-c", script, pipeline]).current_dir(DEPLOY);
+    run(python).succeeds().stdout.clone()
+}
+
+/// Runs take the place of `trimbench run`, which the program still has to know.
+#[test]
+fn the_pipelines_fail_if_a_change_makes_it_worse() {
+    // It brings a reader of YAML.
+    if lacks_rare("kubernetes-validate") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let stand_in = folder.path().join("trimbench");
+    let program = env!("CARGO_BIN_EXE_trimbench");
+    let text = format!(
+        "#!/bin/sh\nset -e\n[ \"$1\" = run ] || exec {program} \"$@\"\n\
+         {program} \"$@\" --help >/dev/null\ncp \"runs/$4\" \"$4\"\n"
+    );
+    fs::write(&stand_in, text).unwrap();
+    fs::set_permissions(&stand_in, fs::Permissions::from_mode(0o755)).unwrap();
+    let path = std::env::var("PATH").unwrap();
+    for (pipeline, stall_s, code, tag) in [
+        ("ci/github.yml", 4.0, 3, "failure"),
+        ("ci/gitlab.yml", 4.0, 3, "failure"),
+        ("ci/github.yml", 2.0, 0, "passed"),
+        ("ci/gitlab.yml", 2.0, 0, "passed"),
+    ] {
+        for (directory, name, seed, stall_s) in
+            [("reference", "old", 0, 2.0), ("runs", "new", 10, stall_s)]
+        {
+            let directory = folder.path().join(directory);
+            fs::create_dir_all(&directory).unwrap();
+            for i in 1..=5 {
+                record(
+                    &directory,
+                    &format!("{name}-{i}.jsonl"),
+                    seed + i,
+                    stall_s,
+                    "6.12.1",
+                );
+            }
+        }
+        let mut shell = Command::new("bash");
+        shell
+            .args(["-e", "-c", &commands_of(pipeline)])
+            .current_dir(folder.path())
+            .env("PATH", format!("{}:{path}", folder.path().display()))
+            .env("GITHUB_STEP_SUMMARY", folder.path().join("summary.md"));
+        let done = run(shell);
+        assert_eq!(done.code(), Some(code), "{pipeline}: {}", done.text());
+        let cases = junit(&folder.path().join("trim.xml"));
+        assert!(
+            cases.len() == 2 && cases.iter().all(|[_, one, _]| one == tag),
+            "{cases:?}"
+        );
+    }
+    let summary = fs::read_to_string(folder.path().join("summary.md")).unwrap();
+    assert!(summary.starts_with("**new against old"), "{summary}");
 }
 
 #[test]

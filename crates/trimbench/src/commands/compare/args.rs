@@ -61,6 +61,9 @@ pub struct CompareArgs {
     /// only if it differs from none at 95 %
     #[arg(long, value_name = "COND", value_parser = str::parse::<ChangeCondition>)]
     pub fail_on: Vec<ChangeCondition>,
+    /// Write the result of each --fail-on to FILE as JUnit's XML
+    #[arg(long, value_name = "FILE", requires = "fail_on")]
+    pub junit: Option<PathBuf>,
 
     /// Set a detail, e.g. low=30%; `trimbench scenarios keys compare` lists all
     ///

@@ -3,8 +3,10 @@
 pub(crate) mod args;
 mod groups;
 
+use std::path::PathBuf;
+
 use judge::JudgeOptions;
-use judge::compare::condition::{ChangeCondition, Outcome};
+use judge::compare::condition::Outcome;
 use judge::compare::{Comparison, Group, Run, compare};
 use record::units::names;
 use record::units::settings::Section;
@@ -25,7 +27,15 @@ pub(crate) fn run(args: &CompareArgs) -> Result<Exit, Error> {
         true => groups::singles(&args.runs)?,
         false => groups::parse(&args.group)?,
     };
-    let mut sink = sink(args, &named)?;
+    let output = args.output.as_ref().filter(|path| path.as_os_str() != "-");
+    let mut sink = file(output, "--output", &named)?.unwrap_or_else(Sink::standard);
+    let junit = file(args.junit.as_ref(), "--junit", &named)?;
+    if let Some(path) = args.junit.as_ref().filter(|path| sink.is(path)) {
+        let path = names::shown(path);
+        return Err(usage(format!(
+            "{path}: is the --output and --junit at once; give another file"
+        )));
+    }
     let mut inputs: Vec<(&str, Vec<Input>)> = named
         .iter()
         .map(|group| {
@@ -49,7 +59,7 @@ pub(crate) fn run(args: &CompareArgs) -> Result<Exit, Error> {
         true => Stream::Err,
         false => Stream::Out,
     };
-    judge(args, &comparison, people)
+    judge(args, &comparison, junit, people)
 }
 
 /// Those of slowed drives become records of the drives they stand for; the others are in real
@@ -81,19 +91,16 @@ fn of(input: &Input, low: Option<f64>) -> Run<'_> {
     }
 }
 
-/// Where it goes: opened before any work, and none of the records.
-fn sink(args: &CompareArgs, named: &[Named]) -> Result<Sink, Error> {
-    let path = args.output.as_ref().filter(|path| path.as_os_str() != "-");
-    let Some(path) = path else {
-        return Ok(Sink::standard());
-    };
+/// A file to write: opened before any work, and none of the records.
+fn file(path: Option<&PathBuf>, option: &str, named: &[Named]) -> Result<Option<Sink>, Error> {
+    let Some(path) = path else { return Ok(None) };
     let sink = Sink::file(path)?;
     match named.iter().flat_map(|g| &g.files).find(|f| sink.is(f)) {
         Some(file) => Err(usage(format!(
-            "{}: is a record and the --output at once; give another file",
+            "{}: is a record and the {option} at once; give another file",
             names::shown(file)
         ))),
-        None => Ok(sink),
+        None => Ok(Some(sink)),
     }
 }
 
@@ -112,36 +119,31 @@ fn write(sink: &mut Sink, args: &CompareArgs, comparison: &Comparison) -> Result
 
 /// Returns the exit code that the conditions give. One that holds counts for more than one
 /// without a result.
-fn judge(args: &CompareArgs, comparison: &Comparison, people: Stream) -> Result<Exit, Error> {
+fn judge(
+    args: &CompareArgs,
+    comparison: &Comparison,
+    junit: Option<Sink>,
+    people: Stream,
+) -> Result<Exit, Error> {
+    let conditions = args.fail_on.iter();
+    let results: Vec<_> = conditions.map(|one| (*one, one.of(comparison))).collect();
+    if let Some(mut junit) = junit {
+        junit.write(|to| to.write_all(shown::junit(comparison, &results).as_bytes()))?;
+    }
+    let holds = |outcome: &Outcome| matches!(outcome, Outcome::Holds { .. });
+    let held = results.iter().any(|(_, outcome)| holds(outcome));
     let mut unknown = None;
-    for condition in &args.fail_on {
-        match condition.of(comparison) {
-            Outcome::Holds { actor, change } => {
-                let whose = actor.map_or(String::new(), |actor| format!(" of {actor}"));
-                let share = change.relative.map_or("from nothing".to_owned(), |share| {
-                    let sign = if share > 0.0 { "+" } else { "" };
-                    format!("{sign}{}", record::units::percent(share))
-                });
-                let (figure, group) = (condition.figure.name(), &change.group);
-                people.print(&format!(
-                    "--fail-on '{condition}' holds: {figure}{whose}, {group}: {share}\n"
-                ));
-                return Ok(Exit::ConditionHeld);
-            }
-            Outcome::Unknown => unknown = unknown.or(Some(condition)),
-            Outcome::Fails => people.print(&format!("--fail-on '{condition}' does not hold\n")),
+    for (condition, outcome) in &results {
+        let result = shown::outcome(condition, outcome);
+        let sentence = format!("--fail-on '{condition}' {result}");
+        match outcome {
+            Outcome::Unknown if !held => unknown = unknown.or(Some(sentence)),
+            _ => people.print(&(sentence + "\n")),
         }
     }
     match unknown {
-        Some(condition) => Err(Error::Unqualified(nothing_known(condition))),
+        Some(why) => Err(Error::Unqualified(why)),
+        None if held => Ok(Exit::ConditionHeld),
         None => Ok(Exit::Done),
     }
-}
-
-fn nothing_known(condition: &ChangeCondition) -> String {
-    format!(
-        "--fail-on '{condition}': the runs neither show nor rule it out; it needs {} measured in \
-         both, and three to five repeats of each run",
-        condition.figure.name()
-    )
 }
