@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`forecast`] | which discards will a deletion or a trim send? |
 //! | [`inspect`] | does TRIM arrive, what stops it, and what will it cost? |
+//! | [`quiet`] | when does a week of I/O leave time for a trim? |
 //! | [`watch`] | what do devices do now, who sends discards, and who is blocked? |
 //! | [`why`] | who waits, for whom, and what has TRIM to do with it? |
 
@@ -11,6 +12,7 @@
 
 pub mod forecast;
 pub mod inspect;
+pub mod quiet;
 pub mod watch;
 pub mod why;
 

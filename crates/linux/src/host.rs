@@ -155,6 +155,12 @@ pub fn version_of(release: &str) -> (u32, u32) {
 
 /// The times of a line of cron that runs each Sunday before noon, on each machine at its own.
 pub fn weekly(sys: &SysRoot) -> String {
+    weekly_within(sys, 0, 12 * 60)
+}
+
+/// The times of a line of cron that runs once a week, from this minute on (0: Sunday, 0:00), on each
+/// machine at a time of its own within so many minutes.
+pub fn weekly_within(sys: &SysRoot, start: u64, spread: u64) -> String {
     let id = sys.text("/etc/machine-id");
     let id = id
         .or_else(|_| sys.text("/etc/hostname"))
@@ -162,8 +168,8 @@ pub fn weekly(sys: &SysRoot) -> String {
     let digest = id
         .bytes()
         .fold(0_u64, |sum, byte| sum.wrapping_mul(31) + u64::from(byte));
-    let minutes = digest % (12 * 60);
-    format!("{} {} * * 0", minutes % 60, minutes / 60)
+    let at = start + digest % spread.max(1);
+    format!("{} {} * * {}", at % 60, at / 60 % 24, at / 1440 % 7)
 }
 
 /// Files that makers of containers leave.
@@ -259,6 +265,10 @@ mod tests {
             panic!("{one}");
         };
         assert!(minute.parse::<u8>().unwrap() < 60 && hour.parse::<u8>().unwrap() < 12);
+        // The week ends on Saturday.
+        let root = tempfile::tempdir().unwrap();
+        let at = weekly_within(&SysRoot::at(root.path()), 7 * 1440 + 61, 0);
+        assert_eq!(at, "1 1 * * 0");
     }
 
     #[test]

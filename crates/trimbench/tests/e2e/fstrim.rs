@@ -491,7 +491,7 @@ fn a_timer_is_not_replaced_by_one_with_other_options() {
 }
 
 /// Has systemd check the units.
-fn verify(place: &Path) {
+pub fn verify(place: &Path) {
     if lacks(&[Need::Tool("systemd-analyze")]) {
         return;
     }

@@ -23,6 +23,7 @@ mod formats;
 mod fstrim;
 mod fstrim_drive;
 mod fstrim_lease;
+mod fstrim_quiet;
 mod fstrim_resume;
 mod gain;
 mod guard;

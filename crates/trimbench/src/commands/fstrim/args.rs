@@ -108,7 +108,7 @@ pub struct FstrimArgs {
     /// Print how much was trimmed, as fstrim does
     #[arg(short, long)]
     pub verbose: bool,
-    /// Print errors only
+    /// Print errors only. With --install-timer: in the week's quietest window, by --set history
     #[arg(short, long, conflicts_with = "verbose")]
     pub quiet: bool,
     /// Treat a file system that can't be trimmed as no failure, and print nothing about it
@@ -131,6 +131,9 @@ section! {
         "lease" lease: Place = lease, shown "none";
         /// Where --install-timer writes.
         "unit-dir" unit_dir: PathBuf = path, default "/etc/systemd/system";
+        /// The I/O of a week or more, by which --install-timer --quiet picks a window: a log of watch
+        /// --json, or Prometheus' answer to query_range.
+        "history" history: PathBuf = path, shown "none";
         /// Replace an existing timer that has other options. Run trimbench from where it is: a build folder,
         /// a directory that the machine empties, or one to which others can write.
         "replace" replace: bool = truth, default "false";
@@ -165,6 +168,11 @@ impl Details {
             _ if (details.unit_dir.is_some() || details.replace()) && !args.install_timer => Err(
                 "--set: unit-dir and replace only do something with --install-timer: leave them out, \
                  or add that"
+                    .to_owned(),
+            ),
+            _ if details.history.is_some() != (args.install_timer && args.quiet) => Err(
+                "--install-timer --quiet and --set history=FILE need each other: the history shows \
+                 which window is quiet"
                     .to_owned(),
             ),
             _ => Ok(details),

@@ -1,10 +1,17 @@
 //! Writes the service and the timer.
 
+use std::fs::File;
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use diagnose::quiet::{History, Window};
 use linux::SysRoot;
+use linux::host::{weekly, weekly_within};
 use reclaim::lease::Place;
+use record::units::minutes;
 use record::units::names::shown;
+use ssd::Card;
 
 use super::unit_files::{MARK, NAME, service, timer};
 use crate::commands::fstrim::args::{Details, FstrimArgs};
@@ -13,18 +20,20 @@ use crate::exit::{Error, Exit, usage};
 use crate::goal::in_shell;
 use crate::systemd::{Units, absolute, next_steps, own_program, refuse_control};
 
-/// The tables of a timer that names nothing else: those of the distributions' timer.
-const LISTED: &str = "/etc/fstab:/proc/self/mountinfo";
-
 /// Writes both, or shows them.
 pub(super) fn install(args: &FstrimArgs, details: &Details) -> Result<Exit, Error> {
     // A card that can't be read is better found now than every week.
-    args.goal.card()?;
+    let card = args.goal.card()?;
+    let quiet = details.history.as_deref();
+    let quiet = quiet
+        .map(|file| window(file, args, details, card.as_ref()))
+        .transpose()?;
+    let (window, why) = quiet.unzip();
     let program = own_program()?;
     let command = command(args, details, &program)?;
     let files = [
         (path(details, "service"), service(&command)),
-        (path(details, "timer"), timer()),
+        (path(details, "timer"), timer(window.as_ref())),
     ];
     let units = Units {
         kind: "timer",
@@ -38,7 +47,12 @@ pub(super) fn install(args: &FstrimArgs, details: &Details) -> Result<Exit, Erro
          systemctl disable --now fstrim.timer\n  \
          systemctl enable --now {NAME}.timer\n"
     );
-    let next = next_steps(&enable, &linux::host::weekly(&SysRoot::host()), &command);
+    let host = SysRoot::host();
+    let times = match &window {
+        Some(window) => weekly_within(&host, window.start, window.spare),
+        None => weekly(&host),
+    };
+    let next = next_steps(&enable, &times, &command) + &why.unwrap_or_default();
     if args.dry_run {
         units.show();
         Stream::Out.print(&next);
@@ -55,13 +69,55 @@ pub(super) fn install(args: &FstrimArgs, details: &Details) -> Result<Exit, Erro
     Ok(Exit::Done)
 }
 
+/// Returns the quietest window that is long enough, with the reasons in words.
+fn window(
+    file: &Path,
+    args: &FstrimArgs,
+    details: &Details,
+    card: Option<&Card>,
+) -> Result<(Window, String), Error> {
+    let (needed_s, how) = needed(args, details, card)?;
+    let history = File::open(file).map_err(Error::unopened(file))?;
+    let window = History::read(BufReader::new(history)).and_then(|history| {
+        let offset = linux::clock::local_offset_s;
+        history.quietest(needed_s, offset)
+    });
+    let window = window.map_err(|why| usage(format!("{}: {why}", shown(file))))?;
+    let takes = minutes(Duration::try_from_secs_f64(needed_s).unwrap_or(Duration::MAX));
+    let why = format!("The quietest window is {window}. The trim takes {how} {takes}.\n");
+    Ok((window, why))
+}
+
+/// How long the trim takes, in seconds: by the goal, or by a forecast of all that it trims.
+fn needed(
+    args: &FstrimArgs,
+    details: &Details,
+    card: Option<&Card>,
+) -> Result<(f64, &'static str), Error> {
+    if let Some(deadline) = args.goal.deadline {
+        return Ok((deadline.as_secs_f64(), "at most"));
+    }
+    let mut all_s = 0.0;
+    for one in super::selected(args)? {
+        let forecast = super::forecast(&one.path, args, card);
+        let seconds = forecast.and_then(|forecast| match details.rate {
+            Some(rate) => Some(forecast.bytes as f64 / rate as f64),
+            None => Some(forecast.time?.paced_s(args.goal.goal().slowdown)),
+        });
+        all_s += seconds.ok_or_else(|| {
+            usage(format!(
+                "{}: how long a trim takes is unknown; give --deadline TIME, or the drive's --profile \
+                 (`trimbench fit` measures it)",
+                shown(&one.path)
+            ))
+        })?;
+    }
+    Ok((all_s, "about"))
+}
+
 /// Warns of the file systems whose trims do harm in this kernel.
 fn warn_of_faults(args: &FstrimArgs) -> Result<(), Error> {
-    let listed = match args.mounts.is_empty() {
-        true => super::listed(args)?,
-        false => args.mounts.iter().map(|path| super::named(path)).collect(),
-    };
-    for one in &listed {
+    for one in &super::selected(args)? {
         let found = storage::describe(&one.path).ok();
         if let Some(fault) = found.as_ref().and_then(storage::Description::fault) {
             let place = shown(&one.path);
@@ -88,7 +144,7 @@ fn command(args: &FstrimArgs, details: &Details, program: &Path) -> Result<Vec<S
         }
         (_, true, _) => add("listed-in", reclaim::trim::MOUNTED.to_owned()),
         (_, _, true) => add("listed-in", reclaim::trim::FSTAB.to_owned()),
-        _ if args.mounts.is_empty() => add("listed-in", LISTED.to_owned()),
+        _ if args.mounts.is_empty() => add("listed-in", super::LISTED.to_owned()),
         _ => {}
     }
     if let Some(rate) = details.rate {

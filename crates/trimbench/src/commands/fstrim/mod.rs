@@ -33,6 +33,9 @@ use crate::{interference, signals};
 use halt::Halt;
 use messages::Printer;
 
+/// The tables of a timer that names nothing else: those of the distributions' timer.
+const LISTED: &str = "/etc/fstab:/proc/self/mountinfo";
+
 /// The pieces in each second of a trim at a given rate.
 const PIECES_PER_S: u64 = 10;
 
@@ -59,10 +62,7 @@ pub(crate) fn run(args: &FstrimArgs) -> Result<Exit, Error> {
     let card = args.goal.card()?;
     let stop = signals::stop_flag()?;
     let many = args.mounts.is_empty();
-    let selected = match many {
-        true => listed(args)?,
-        false => args.mounts.iter().map(|path| named(path)).collect(),
-    };
+    let selected = selected(args)?;
     let file = Sink::named(&args.json)?;
     let mut printer = Printer::new(args, Sink::people(&file));
     if many && selected.is_empty() && !args.quiet {
@@ -170,19 +170,20 @@ fn is_gone(path: &Path) -> bool {
     mount.is_none_or(|mount| Some(mount.mount_point) != place)
 }
 
-fn named(path: &Path) -> Selected {
-    Selected {
-        path: path.to_owned(),
-        source: String::new(),
+/// The file systems that are named, or that the tables list.
+fn selected(args: &FstrimArgs) -> Result<Vec<Selected>, Error> {
+    if !args.mounts.is_empty() {
+        let named = args.mounts.iter().map(|path| Selected {
+            path: path.clone(),
+            source: String::new(),
+        });
+        return Ok(named.collect());
     }
-}
-
-/// The file systems that the tables list.
-fn listed(args: &FstrimArgs) -> Result<Vec<Selected>, Error> {
     let files = match &args.listed_in {
         Some(files) => files.as_str(),
         None if args.fstab => FSTAB,
-        None => MOUNTED,
+        None if args.all => MOUNTED,
+        None => LISTED,
     };
     select(files, args.types.as_deref()).map_err(|error| usage(error.to_string()))
 }

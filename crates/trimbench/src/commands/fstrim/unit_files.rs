@@ -1,5 +1,7 @@
 //! The service and the timer of systemd, as text.
 
+use diagnose::quiet::Window;
+
 use crate::systemd::with_command;
 
 /// The mark of the units that are ours to overwrite.
@@ -17,9 +19,22 @@ pub(super) fn service(command: &[String]) -> String {
     with_command(SERVICE, MARK, command)
 }
 
-/// The timer: every week, on each machine at a time of its own.
-pub(super) fn timer() -> String {
-    format!("{MARK}\n{TIMER}")
+/// The timer: every week, on each machine at a time of its own, or in this window.
+pub(super) fn timer(window: Option<&Window>) -> String {
+    let lines = TIMER.lines().filter_map(|line| {
+        let Some(window) = window else {
+            return Some(line.to_owned());
+        };
+        match line.split_once('=').map_or(line, |(key, _)| key) {
+            "OnCalendar" => Some(format!("# {window}.\nOnCalendar={}", window.calendar())),
+            "RandomizedDelaySec" => Some(format!("RandomizedDelaySec={}min", window.spare)),
+            // A machine that was off would trim when it is busy.
+            "Persistent" => None,
+            _ => Some(line.replace("half a day", "the window")),
+        }
+    });
+    let lines: Vec<String> = lines.collect();
+    format!("{MARK}\n{}\n", lines.join("\n"))
 }
 
 #[cfg(test)]
@@ -30,9 +45,9 @@ mod tests {
     fn both_are_marked_and_say_when_and_what() {
         let service = service(&["/bin/trimbench".to_owned(), "fstrim".to_owned()]);
         assert!(service.contains("ExecStart=/bin/trimbench fstrim\n"));
-        for unit in [service, timer()] {
+        for unit in [service, timer(None)] {
             assert!(unit.starts_with(MARK) && unit.contains("[Unit]"));
         }
-        assert!(timer().contains("FixedRandomDelay=true\n"));
+        assert!(timer(None).contains("FixedRandomDelay=true\n"));
     }
 }
