@@ -1,4 +1,4 @@
-//! The part of Kubernetes' API server that keeps Leases, over plain HTTP.
+//! The part of Kubernetes' API server that keeps Leases and Events, over plain HTTP.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
@@ -20,6 +20,8 @@ struct State {
     version: u64,
     /// Each change of a holder: the one before, and the one after.
     changes: Vec<(Option<String>, Option<String>)>,
+    /// The Events that were created.
+    events: Vec<Value>,
     /// The answer to everything, while there is one.
     failure: Option<u16>,
 }
@@ -76,6 +78,11 @@ impl ApiServer {
         self.state().failure = status;
     }
 
+    /// The Events that were created.
+    pub fn events(&self) -> Vec<Value> {
+        self.state().events.clone()
+    }
+
     /// Each change of a holder: the one before, and the one after.
     pub fn changes(&self) -> Vec<(Option<String>, Option<String>)> {
         self.state().changes.clone()
@@ -104,6 +111,11 @@ impl State {
         if let Some(failure) = self.failure {
             return status(failure, "the test wants it");
         }
+        if let ("POST", Some(namespace)) = (method, events_of(path)) {
+            assert_eq!(body["metadata"]["namespace"], namespace);
+            self.events.push(body.clone());
+            return (201, body);
+        }
         let Some(place) = path.strip_prefix("/apis/coordination.k8s.io/v1/namespaces/") else {
             return status(404, "no such path");
         };
@@ -130,6 +142,12 @@ impl State {
             _ => status(405, "no such method"),
         }
     }
+}
+
+/// The namespace of a path of Events.
+fn events_of(path: &str) -> Option<&str> {
+    let place = path.strip_prefix("/api/v1/namespaces/")?;
+    place.strip_suffix("/events")
 }
 
 /// Answers the requests of a connection until it ends.

@@ -127,6 +127,17 @@ impl Place {
     }
 }
 
+/// Something that was done under a lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Event<'a> {
+    /// Whether somebody should look at it.
+    pub is_warning: bool,
+    /// The reason in one word, in upper camel case.
+    pub reason: &'a str,
+    /// It, in a sentence.
+    pub message: &'a str,
+}
+
 /// A lease that this process has; dropping it releases it.
 #[derive(Debug)]
 pub struct Lease {
@@ -145,6 +156,18 @@ impl Lease {
         match &self.held {
             Held::File(_) => true,
             Held::Kubernetes(renewed) => renewed.holds(),
+        }
+    }
+
+    /// Reports what was done under it, where other machines' users look: of a Lease of Kubernetes an Event
+    /// about it, of a file nothing.
+    ///
+    /// # Errors
+    /// Why the API server has no Event, in words.
+    pub fn publish(&self, event: &Event<'_>) -> Result<(), String> {
+        match &self.held {
+            Held::File(_) => Ok(()),
+            Held::Kubernetes(renewed) => renewed.publish(event),
         }
     }
 

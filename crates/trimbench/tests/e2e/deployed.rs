@@ -1,11 +1,12 @@
 //! The commands in manifests and units are commands that the program knows.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
 
-use crate::common::gate::lacks_rare;
+use crate::common::gate::{LOOP_EXT4, beside, lacks, lacks_rare};
+use crate::common::loop_fs::{Fs, LoopFs, On};
 use crate::common::run::{run, trimbench};
 use crate::compare::{junit, record};
 
@@ -86,6 +87,11 @@ print('\\n'.join(job.get('script') or [step['run'] for step in job['steps'] if '
     run(python).succeeds().stdout.clone()
 }
 
+fn executable(path: &Path, text: &str) {
+    fs::write(path, text).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
 /// Runs take the place of `trimbench run`, which the program still has to know.
 #[test]
 fn the_pipelines_fail_if_a_change_makes_it_worse() {
@@ -100,8 +106,7 @@ fn the_pipelines_fail_if_a_change_makes_it_worse() {
         "#!/bin/sh\nset -e\n[ \"$1\" = run ] || exec {program} \"$@\"\n\
          {program} \"$@\" --help >/dev/null\ncp \"runs/$4\" \"$4\"\n"
     );
-    fs::write(&stand_in, text).unwrap();
-    fs::set_permissions(&stand_in, fs::Permissions::from_mode(0o755)).unwrap();
+    executable(&stand_in, &text);
     let path = std::env::var("PATH").unwrap();
     for (pipeline, stall_s, code, tag) in [
         ("ci/github.yml", 4.0, 3, "failure"),
@@ -142,6 +147,56 @@ fn the_pipelines_fail_if_a_change_makes_it_worse() {
     assert!(summary.starts_with("**new against old"), "{summary}");
 }
 
+/// As SLURM runs them: as root, with its variables and no others.
+#[test]
+fn the_prolog_makes_scratch_and_the_epilog_removes_and_trims_it() {
+    if lacks(LOOP_EXT4) {
+        return;
+    }
+    let _turn = beside();
+    let made = LoopFs::new(Fs::Ext4, "nodiscard", 256, On::Tmpfs);
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log");
+    let logger = format!(
+        "#!/bin/sh\necho \"$@\" >>{0}\nexec cat >>{0}\n",
+        log.display()
+    );
+    executable(&folder.path().join("logger"), &logger);
+    let hook = |name: &str| {
+        let mut command = Command::new(format!("{DEPLOY}/slurm/{name}"));
+        command.env_clear().envs([
+            ("PATH", folder.path().to_str().unwrap()),
+            ("STATE_DIRECTORY", folder.path().to_str().unwrap()),
+            ("SCRATCH", made.path().to_str().unwrap()),
+            ("SLURM_JOB_ID", "4711"),
+            ("SLURM_JOB_UID", "1234"),
+        ]);
+        run(command).succeeds();
+    };
+    // A node is not drained, whatever happens.
+    let program = folder.path().join("trimbench");
+    executable(&program, "#!/bin/sh\necho it fails >&2\nexit 1\n");
+    hook("epilog");
+    assert!(fs::read_to_string(&log).unwrap().contains("it fails"));
+    fs::remove_file(&program).unwrap();
+    symlink(env!("CARGO_BIN_EXE_trimbench"), &program).unwrap();
+    hook("prolog");
+    let scratch = made.path().join("4711");
+    let found = scratch.metadata().unwrap();
+    assert_eq!((found.uid(), found.mode() & 0o777), (1234, 0o700));
+    let file = scratch.join("checkpoint");
+    fs::write(&file, vec![7; 64 << 20]).unwrap();
+    fs::File::open(&file).unwrap().sync_all().unwrap();
+    let before = made.device().discards().1;
+    hook("epilog");
+    assert!(!scratch.exists());
+    assert!(
+        made.device().discards().1 - before >= 64 << 20,
+        "{}",
+        fs::read_to_string(&log).unwrap()
+    );
+}
+
 #[test]
 fn the_commands_of_the_pods_are_known() {
     let mut commands = Vec::new();
@@ -155,7 +210,7 @@ fn the_commands_of_the_pods_are_known() {
         }
     }
     commands.sort();
-    assert_eq!(commands, ["fstrim", "guard", "watch"]);
+    assert_eq!(commands, ["fstrim", "fstrim", "guard", "watch"]);
 }
 
 #[test]
@@ -179,6 +234,7 @@ fn the_pods_have_the_capabilities_of_the_units_and_no_more() {
     for (manifest, command, unit) in [
         ("node.yaml", "guard", "trimbench-guard@.service"),
         ("fstrim.yaml", "fstrim", "trimbench-fstrim.service"),
+        ("volume.yaml", "fstrim", "trimbench-fstrim.service"),
     ] {
         let text = one("../../deploy/kubernetes", manifest);
         let args = format!("args: [\"{command}\"");

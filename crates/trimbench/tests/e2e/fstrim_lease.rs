@@ -6,6 +6,7 @@ use std::process::Command;
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::Signal;
+use serde_json::json;
 use testkit::api_server::ApiServer;
 
 use crate::common::gate::{LOOP_EXT4, Need, beside, lacks};
@@ -84,6 +85,19 @@ fn two_nodes_never_have_a_lease_of_kubernetes_at_once() {
     for node in racing {
         node.wait().succeeds();
     }
+    for event in server.events() {
+        assert_eq!(
+            (&event["type"], &event["reason"]),
+            (&json!("Normal"), &json!("Trimmed"))
+        );
+        assert_eq!(event["involvedObject"]["name"], "array");
+        let message = event["message"].as_str().unwrap();
+        assert!(
+            message.contains(": trimmed ") && message.contains("; goal --slowdown 10%"),
+            "{message}"
+        );
+    }
+    assert_eq!(server.events().len(), 2);
     // Each took it from nobody, and gave it back.
     let changes = server.changes();
     assert_eq!(changes.len(), 6, "{changes:?}");
@@ -117,6 +131,11 @@ fn a_signal_releases_a_lease_and_a_lost_one_ends_the_trim() {
     stopped.signal(Signal::TERM);
     stopped.wait().fails_with(143, &["interrupted at"]);
     assert!(server.spec(PATH)["holderIdentity"].is_null());
+    let event = &server.events()[0];
+    assert_eq!(
+        (&event["type"], &event["reason"]),
+        (&json!("Warning"), &json!("TrimInterrupted"))
+    );
     let robbed = trimming();
     server.hold(PATH, Some("a thief"));
     let lost = "the Lease storage/array is lost: a thief has it";

@@ -161,6 +161,16 @@ impl Server {
         }
     }
 
+    /// Stores a new Event.
+    pub(crate) fn publish(&self, namespace: &str, event: &Value) -> Result<(), Failure> {
+        let url = format!("{}/api/v1/namespaces/{namespace}/events", self.address);
+        let mut request = self.agent.post(url);
+        if let Some(authorization) = self.authorization()? {
+            request = request.header("Authorization", authorization);
+        }
+        self.answered(request.send_json(event)).map(drop)
+    }
+
     fn answered(&self, answer: Result<Response<Body>, ureq::Error>) -> Result<Answer, Failure> {
         let address = &self.address;
         let mut answer =
@@ -175,7 +185,9 @@ impl Server {
         let value: Value = serde_json::from_str(&text).unwrap_or_default();
         let message = value["message"].as_str().unwrap_or("").to_owned();
         match status {
-            200 | 201 if value["kind"] == "Lease" => Ok(Answer::Object(Object(value))),
+            200 | 201 if value["kind"] == "Lease" || value["kind"] == "Event" => {
+                Ok(Answer::Object(Object(value)))
+            }
             404 => Ok(Answer::Missing),
             409 => Ok(Answer::Conflict),
             // A token may be replaced just now, and a server that starts answers 5xx.
@@ -184,7 +196,7 @@ impl Server {
             ))),
             403 => Err(Failure::Final(format!(
                 "{message}; apply deploy/kubernetes/lease.yaml, which lets the service account get, \
-                 create and update Leases"
+                 create and update Leases, and create Events"
             ))),
             _ => Err(Failure::Final(format!(
                 "{address} answers {status} {message}; is it the API server?"

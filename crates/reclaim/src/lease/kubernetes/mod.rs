@@ -11,6 +11,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use api::{Failure, Server, Written};
 use election::{Candidate, Object, Tenure, Timing, micro_time};
+use serde_json::json;
 
 use crate::lease::LeaseError;
 
@@ -49,8 +50,12 @@ impl Ours {
 
 /// The time of day, for people: nobody reckons with it.
 fn time() -> String {
+    micro_time(since_1970())
+}
+
+fn since_1970() -> Duration {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    micro_time(since.unwrap_or_default())
+    since.unwrap_or_default()
 }
 
 /// An identity that no other process has: the pod's or the machine's name, and a random number.
@@ -206,6 +211,33 @@ impl Renewed {
         let (namespace, name) = (&self.ours.namespace, &self.ours.name);
         let why = locked(&self.shared).why.clone();
         format!("the Lease {namespace}/{name} is lost: {why}")
+    }
+
+    /// Stores an Event about the Lease.
+    pub(crate) fn publish(&self, event: &super::Event<'_>) -> Result<(), String> {
+        let Ours {
+            namespace, name, ..
+        } = &*self.ours;
+        let now = record::units::utc(since_1970().as_secs_f64());
+        let value = json!({
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"generateName": format!("{name}."), "namespace": namespace},
+            "involvedObject": {
+                "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "namespace": namespace, "name": name,
+            },
+            "type": if event.is_warning { "Warning" } else { "Normal" },
+            "reason": event.reason,
+            "message": event.message,
+            "source": {"component": "trimbench", "host": linux::host::describe().name},
+            "firstTimestamp": now,
+            "lastTimestamp": now,
+            "count": 1,
+        });
+        match self.ours.server.publish(namespace, &value) {
+            Ok(()) => Ok(()),
+            Err(Failure::Passing(why) | Failure::Final(why)) => Err(format!("no Event: {why}")),
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use reclaim::lease::{Lease, LeaseError, Place};
+use reclaim::lease::{Event, Lease, LeaseError, Place};
 
 /// A signal, or the loss of the lease.
 pub(super) struct Halt {
@@ -40,6 +40,13 @@ impl Halt {
             true => None,
             false => self.lease.as_ref().and_then(Lease::lost),
         }
+    }
+
+    /// Reports a result to the other users of the lease.
+    pub(super) fn publish(&self, event: &Event<'_>) -> Result<(), String> {
+        self.lease
+            .as_ref()
+            .map_or(Ok(()), |lease| lease.publish(event))
     }
 
     fn is_signalled(&self) -> bool {

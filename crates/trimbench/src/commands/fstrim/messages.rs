@@ -164,6 +164,13 @@ fn line(progress: &Progress, elapsed: Duration) -> String {
     freeing::line(parts, progress, left, per_s, elapsed)
 }
 
+/// The result with its goals, in one text.
+pub(super) fn result(trimmed: &Trimmed) -> String {
+    let goals = interference::goals(&trimmed.summary).into_iter();
+    let all: Vec<String> = std::iter::once(summary(trimmed)).chain(goals).collect();
+    all.join("; ")
+}
+
 fn summary(trimmed: &Trimmed) -> String {
     let (summary, progress) = (&trimmed.summary, &trimmed.progress);
     let windows = counted(progress.looked.windows, "window");

@@ -14,11 +14,12 @@ use clap::Parser;
 use diagnose::forecast::Forecast;
 use linux::mounts::Mount;
 use pace::{Policy, Work};
+use reclaim::ReclaimError;
+use reclaim::lease::Event;
 use reclaim::throttle::Pacing;
 use reclaim::trim::{
     FSTAB, MOUNTED, Part, Selected, Survey, Trim, TrimError, Trimmed, select, state_directory,
 };
-use reclaim::{Event, ReclaimError};
 use ssd::Card;
 
 use record::units::names;
@@ -84,6 +85,9 @@ pub(crate) fn run(args: &FstrimArgs) -> Result<Exit, Error> {
         }
         let outcome = trim(one, args, &details, card.as_ref(), &halt, &mut printer);
         sums.add(&outcome, args, many);
+        if let Err(why) = publish(one, &outcome, args, &halt) {
+            printer.note(&why);
+        }
         sums.all.push(json::file_system(one, &outcome, args));
     }
     let exit = match halt.lost().filter(|_| sums.interrupted) {
@@ -97,6 +101,33 @@ pub(crate) fn run(args: &FstrimArgs) -> Result<Exit, Error> {
         file.json(&json::of(sums.all, &origin, &policy(args, &details), exit))?;
     }
     Ok(exit)
+}
+
+/// Reports the result to the users of the lease.
+fn publish(
+    one: &Selected,
+    outcome: &Outcome,
+    args: &FstrimArgs,
+    halt: &Halt,
+) -> Result<(), String> {
+    let (is_warning, reason, text) = match outcome {
+        Outcome::Trimmed(trimmed) => {
+            let missed = interference::is_missed(&trimmed.summary, &args.goal);
+            let reason = match (&trimmed.stopped, missed) {
+                (Some(_), _) => "TrimInterrupted",
+                (None, true) => "TrimMissedGoal",
+                (None, false) => "Trimmed",
+            };
+            (reason != "Trimmed", reason, messages::result(trimmed))
+        }
+        Outcome::Failed(why) | Outcome::Unsupported(why) => (true, "TrimFailed", why.clone()),
+        Outcome::Looked | Outcome::Interrupted => return Ok(()),
+    };
+    halt.publish(&Event {
+        is_warning,
+        reason,
+        message: &format!("{}: {text}", names::shown(&one.path)),
+    })
 }
 
 /// Measures what a trim gains, as the run of that scenario.
@@ -289,7 +320,7 @@ fn trimmed(
         protect: args.goal.protected(),
         ..Pacing::new(policy(args, details))
     };
-    let listener = &mut |event: Event<'_>| printer.hear(event, halt);
+    let listener = &mut |event: reclaim::Event<'_>| printer.hear(event, halt);
     let trim = Trim::new(survey, &pacing, args.resume, listener)?;
     trim.run(listener).map(Some)
 }
