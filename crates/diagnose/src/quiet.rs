@@ -40,8 +40,8 @@ pub enum QuietError {
     #[error("neither a log of watch --json nor Prometheus' answer to query_range: {0}")]
     Foreign(String),
     #[error(
-        "has {} of I/O, and a week is needed: continue trimbench watch --quiet --interval 1m --json \
-         FILE, or ask Prometheus for more days",
+        "covers {}, and a week is needed: run trimbench watch --quiet --interval 1m --json FILE for a \
+         week or more, or ask Prometheus for more days",
         units::seconds(*.known_s)
     )]
     TooShort { known_s: f64 },

@@ -158,8 +158,8 @@ pub fn weekly(sys: &SysRoot) -> String {
     weekly_within(sys, 0, 12 * 60)
 }
 
-/// The times of a line of cron that runs once a week, from this minute on (0: Sunday, 0:00), on each
-/// machine at a time of its own within so many minutes.
+/// The times of a line of cron that runs once a week, on each machine at its own. It is within `spread`
+/// minutes of `start`, which counts minutes since Sunday, 0:00.
 pub fn weekly_within(sys: &SysRoot, start: u64, spread: u64) -> String {
     let id = sys.text("/etc/machine-id");
     let id = id

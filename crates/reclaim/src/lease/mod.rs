@@ -130,7 +130,7 @@ impl Place {
 /// Something that was done under a lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Event<'a> {
-    /// Whether somebody should look at it.
+    /// Whether it needs attention.
     pub is_warning: bool,
     /// The reason in one word, in upper camel case.
     pub reason: &'a str,

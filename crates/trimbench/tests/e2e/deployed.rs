@@ -253,6 +253,18 @@ fn the_pods_have_the_capabilities_of_the_units_and_no_more() {
 }
 
 #[test]
+fn the_commands_of_the_fleets_page_are_known() {
+    let text = fs::read_to_string(format!("{DEPLOY}/../docs/fleet.md")).unwrap();
+    let lines = text.lines().filter(|line| line.starts_with("trimbench "));
+    let commands = lines.filter_map(|line| shlex::split(line.split(" > ").next()?));
+    let commands: Vec<_> = commands.collect();
+    for command in &commands {
+        knows("fleet.md", &command[1..]);
+    }
+    assert_eq!(commands.len(), 4);
+}
+
+#[test]
 fn the_manual_opens_with_three_examples_that_the_program_knows() {
     let (_, text) = deployed("man")
         .into_iter()

@@ -146,7 +146,7 @@ fn an_unknown_window_is_refused() {
         assert!(!place.path().join("trimbench-fstrim.timer").exists());
     };
     let short = [
-        "144 h 00 min of I/O, and a week is needed",
+        "covers 144 h 00 min, and a week is needed",
         "trimbench watch --quiet",
     ];
     refused(&log(6), &["--deadline", "1h", "/"], &short);
