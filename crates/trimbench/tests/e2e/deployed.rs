@@ -255,8 +255,10 @@ fn the_pods_have_the_capabilities_of_the_units_and_no_more() {
 #[test]
 fn the_commands_of_the_fleets_page_are_known() {
     let text = fs::read_to_string(format!("{DEPLOY}/../docs/fleet.md")).unwrap();
-    let lines = text.lines().filter(|line| line.starts_with("trimbench "));
-    let commands = lines.filter_map(|line| shlex::split(line.split(" > ").next()?));
+    let blocks = text.split("```sh\n").skip(1);
+    let lines = blocks.flat_map(|block| block.split("```").next().unwrap().lines());
+    let lines = lines.filter(|line| line.starts_with("trimbench "));
+    let commands = lines.map(|line| shlex::split(&line.replace(" > fleet.jsonl", "")).unwrap());
     let commands: Vec<_> = commands.collect();
     for command in &commands {
         knows("fleet.md", &command[1..]);
