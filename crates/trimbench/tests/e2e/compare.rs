@@ -280,6 +280,16 @@ fn junit_has_a_test_for_each_condition() {
         assert_eq!(tag, wanted);
         assert!(message.contains(words), "{message}");
     }
+    let stdout = [
+        "--group",
+        &old,
+        &new,
+        "--junit",
+        "-",
+        "--fail-on",
+        "lost > +10%",
+    ];
+    compare(&stdout).fails_with(2, &["give a file"]);
     compare(&["--group", &old, &new, "--junit", "x"]).fails_with(2, &["--fail-on"]);
     let both = ["--output", file.to_str().unwrap()];
     compare(&[&arguments[..], &both].concat()).fails_with(2, &["--output and --junit"]);

@@ -94,6 +94,17 @@ fn the_timer_is_in_the_quietest_window_by_a_log_of_watch() {
         "{timer}"
     );
     verify(place.path());
+    // One after the other.
+    let both = install(
+        place.path(),
+        &log(28),
+        &["--deadline", "25m", "/data", "/srv"],
+    );
+    assert!(
+        both.succeeds().stdout.contains("takes at most 50 min."),
+        "{}",
+        both.text()
+    );
 }
 
 #[test]

@@ -94,6 +94,11 @@ fn of(input: &Input, low: Option<f64>) -> Run<'_> {
 /// A file to write: opened before any work, and none of the records.
 fn file(path: Option<&PathBuf>, option: &str, named: &[Named]) -> Result<Option<Sink>, Error> {
     let Some(path) = path else { return Ok(None) };
+    if path.as_os_str() == "-" {
+        return Err(usage(format!(
+            "{option} isn't written to standard output; give a file"
+        )));
+    }
     let sink = Sink::file(path)?;
     match named.iter().flat_map(|g| &g.files).find(|f| sink.is(f)) {
         Some(file) => Err(usage(format!(

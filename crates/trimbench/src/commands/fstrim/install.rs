@@ -88,23 +88,24 @@ fn window(
     Ok((window, why))
 }
 
-/// How long the trim takes, in seconds: by the goal, or by a forecast of all that it trims.
+/// How long the trim takes, in seconds: each file system by its deadline, or by a forecast.
 fn needed(
     args: &FstrimArgs,
     details: &Details,
     card: Option<&Card>,
 ) -> Result<(f64, &'static str), Error> {
-    if let Some(deadline) = args.goal.deadline {
-        return Ok((deadline.as_secs_f64(), "at most"));
-    }
+    let deadline = args.goal.deadline;
     let mut all_s = 0.0;
     for one in super::selected(args)? {
-        let forecast = super::forecast(&one.path, args, card);
-        let seconds = forecast.and_then(|forecast| match details.rate {
-            Some(rate) => Some(forecast.bytes as f64 / rate as f64),
-            None => Some(forecast.time?.paced_s(args.goal.goal().slowdown)),
-        });
-        all_s += seconds.ok_or_else(|| {
+        let forecast = || {
+            let forecast = super::forecast(&one.path, args, card)?;
+            match details.rate {
+                Some(rate) => Some(forecast.bytes as f64 / rate as f64),
+                None => Some(forecast.time?.paced_s(args.goal.goal().slowdown)),
+            }
+        };
+        let seconds = deadline.map(|deadline| deadline.as_secs_f64());
+        all_s += seconds.or_else(forecast).ok_or_else(|| {
             usage(format!(
                 "{}: how long a trim takes is unknown; give --deadline TIME, or the drive's --profile \
                  (`trimbench fit` measures it)",
@@ -112,7 +113,14 @@ fn needed(
             ))
         })?;
     }
-    Ok((all_s, "about"))
+    Ok((
+        all_s,
+        if deadline.is_some() {
+            "at most"
+        } else {
+            "about"
+        },
+    ))
 }
 
 /// Warns of the file systems whose trims do harm in this kernel.

@@ -120,6 +120,10 @@ fn publish(
             };
             (reason != "Trimmed", reason, messages::result(trimmed))
         }
+        // No failure, as in the exit code.
+        Outcome::Unsupported(_) if args.mounts.is_empty() || args.quiet_unsupported => {
+            return Ok(());
+        }
         Outcome::Failed(why) | Outcome::Unsupported(why) => (true, "TrimFailed", why.clone()),
         Outcome::Looked | Outcome::Interrupted => return Ok(()),
     };
