@@ -38,6 +38,7 @@ fn log(days: i64) -> String {
                 in_flight: 0,
                 discarding: 0.0,
                 counts: true,
+                discards_took_s: None,
             }],
             pressure: None,
             senders: Vec::new(),
