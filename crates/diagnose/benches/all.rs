@@ -50,9 +50,7 @@ fn main() {
             offset_s: 0,
         },
         privileged: true,
-        card: None,
-        proof: None,
-        if_deleted: Vec::new(),
+        ..Options::default()
     };
     let mut times: Vec<f64> = (0..ROUNDS)
         .map(|_| {

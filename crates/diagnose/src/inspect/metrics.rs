@@ -47,7 +47,7 @@ pub fn register(found: &Inspection, all: &mut Registry) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inspect::{Now, Options, Scope, inspect};
+    use crate::inspect::{Options, Scope, inspect};
     use linux::SysRoot;
     use prometheus_client::encoding::text::encode;
     use testkit::Machine;
@@ -56,14 +56,8 @@ mod tests {
 
     fn text(machine: &Machine) -> String {
         let options = Options {
-            now: Now {
-                unix_s: 1_795_485_600,
-                offset_s: 0,
-            },
             privileged: true,
-            card: None,
-            proof: None,
-            if_deleted: Vec::new(),
+            ..Options::default()
         };
         let found = inspect(&SysRoot::at(machine.root()), &Scope::All, &options).unwrap();
         let mut registry = Registry::with_prefix("trimbench");

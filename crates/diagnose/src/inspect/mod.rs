@@ -45,7 +45,7 @@ pub enum Scope {
 }
 
 /// How to inspect.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Options {
     /// The present.
     pub now: Now,

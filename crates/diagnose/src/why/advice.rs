@@ -5,7 +5,7 @@ use linux::SysRoot;
 use super::frames::Reason;
 use super::report::{Deletion, SenderWork, Verdict, Why};
 use super::sentence::culprit;
-use crate::inspect::{Finding, Now, Options, Scope, inspect};
+use crate::inspect::{Finding, Options, Scope, inspect};
 
 /// Findings of an inspection that make discards slow where they are.
 const FINDINGS: [&str; 9] = [
@@ -114,14 +114,8 @@ fn by_reason(sender: &SenderWork, at: Option<&str>) -> Option<String> {
 
 fn findings(sys: &SysRoot, at: &str, privileged: bool) -> Vec<Finding> {
     let options = Options {
-        now: Now {
-            unix_s: 0,
-            offset_s: 0,
-        },
         privileged,
-        card: None,
-        proof: None,
-        if_deleted: Vec::new(),
+        ..Options::default()
     };
     let Ok(found) = inspect(sys, &Scope::Path(at.into()), &options) else {
         return Vec::new();

@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use diagnose::watch::update::{DeviceUpdate, Update, Work};
+use diagnose::watch::update::{DeviceUpdate, Update};
+use record::DeviceInterval;
 use serde_json::json;
 
 use crate::common::gate::{LOOP_EXT4, beside, lacks};
@@ -23,30 +24,16 @@ fn log(days: i64) -> String {
         let local = unix_s - 900 + if summer { 7200 } else { 3600 };
         let is_quiet = (local - SUNDAY + 1800).rem_euclid(7 * 86_400) < 7200;
         let reads = if is_quiet { 10_800 } else { 360_000 };
-        let idle = Work::of(0, 0, 0, 900.0);
+        let did = DeviceInterval {
+            reads,
+            read_bytes: reads * 4096,
+            read_ms: reads,
+            ..DeviceInterval::default()
+        };
+        let device = DeviceUpdate::by_statistics("sda".into(), &did, (0, 0), 900.0, 0.0);
         let update = Update {
-            schema: diagnose::watch::SCHEMA,
-            at_s: (quarter * 900) as f64,
             unix_s: unix_s as f64,
-            seconds: 900.0,
-            devices: vec![DeviceUpdate {
-                device: "sda".into(),
-                reads: Work::of(reads, reads * 4096, reads, 900.0),
-                writes: idle,
-                discards: idle,
-                flushes: idle,
-                in_flight: 0,
-                discarding: 0.0,
-                counts: true,
-                discards_took_s: None,
-            }],
-            pressure: None,
-            senders: Vec::new(),
-            blocked: Vec::new(),
-            debts: Vec::new(),
-            lost_events: 0,
-            cpu_s: 0.0,
-            missing: Vec::new(),
+            ..Update::of((quarter * 900) as f64, 900.0, vec![device])
         };
         serde_json::to_string(&update).unwrap() + "\n"
     });

@@ -230,9 +230,7 @@ fn machine(input: &[u8]) {
             offset_s: 3600,
         },
         privileged: true,
-        card: None,
-        proof: None,
-        if_deleted: Vec::new(),
+        ..Options::default()
     };
     let sys = SysRoot::at(machine.root());
     for asked in [Scope::All, Scope::Path("/".into())] {

@@ -13,10 +13,7 @@ fn options() -> Options {
             unix_s: 1_795_485_600,
             offset_s: 0,
         },
-        privileged: false,
-        card: None,
-        proof: None,
-        if_deleted: Vec::new(),
+        ..Options::default()
     }
 }
 

@@ -25,7 +25,7 @@ fn proven(machine: &Machine, card: Option<Card>, proof: Option<Proof>) -> Inspec
         privileged: true,
         card,
         proof,
-        if_deleted: Vec::new(),
+        ..Options::default()
     };
     inspect(&SysRoot::at(machine.root()), &Scope::All, &options).unwrap()
 }

@@ -106,7 +106,7 @@ impl Trimmer {
 }
 
 /// The present, for what comes next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Now {
     /// Seconds since 1970 (UTC).
     pub unix_s: i64,
