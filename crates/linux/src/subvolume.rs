@@ -156,6 +156,15 @@ pub fn cleaners() -> Vec<Thread> {
     .collect()
 }
 
+/// Whether a thread with this kernel stack accounts btrfs' quotas. The commit that ends a deletion there
+/// (in Linux 6.18) has work that comes without quotas too: the discards of `discard=sync`.
+pub fn accounts_quotas<'a>(stack: impl IntoIterator<Item = &'a str>) -> bool {
+    let mut frames = stack.into_iter();
+    frames.any(|frame| {
+        frame.contains("qgroup") && !frame.starts_with("btrfs_qgroup_cleanup_dropped_subvolume")
+    })
+}
+
 fn info(root: &OwnedFd) -> Option<Subvolume> {
     // struct btrfs_ioctl_get_subvol_info_args: number, name[256], parent, directory, generation,
     // flags, UUID …: 504 bytes.
@@ -212,5 +221,21 @@ mod tests {
         assert_eq!(Subvolume::at(proc.as_fd(), c"self"), None);
         let refused = pending(&proc).unwrap_err();
         assert_eq!(refused.raw_os_error(), Some(libc::ENOTTY));
+    }
+
+    /// Linux 6.18, each from the innermost function.
+    #[test]
+    fn discards_of_the_commit_after_a_deletion_are_not_the_cost_of_quotas() {
+        let discards = ["blkdev_issue_discard", "btrfs_finish_extent_commit"];
+        let accounts = ["btrfs_find_all_roots", "btrfs_qgroup_account_extents"];
+        let outer = [
+            "btrfs_commit_transaction",
+            "btrfs_qgroup_cleanup_dropped_subvolume",
+            "btrfs_drop_snapshot",
+        ];
+        for (inner, expected) in [(discards, false), (accounts, true)] {
+            let stack = inner.into_iter().chain(outer);
+            assert_eq!(accounts_quotas(stack), expected, "{inner:?}");
+        }
     }
 }

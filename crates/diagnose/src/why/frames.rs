@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use linux::subvolume::accounts_quotas;
 use record::waits::Cause;
 use serde::de::IntoDeserializer;
 use serde::de::value::StrDeserializer;
@@ -131,9 +132,9 @@ pub(super) fn may_wait_for_cleaner<'a>(stack: impl IntoIterator<Item = &'a str>)
 pub(super) fn cleans<'a>(stack: impl IntoIterator<Item = &'a str> + Clone) -> Option<Place> {
     let mut frames = stack.clone().into_iter();
     let is_freeing = frames.any(|frame| base(frame) == "btrfs_drop_snapshot");
-    is_freeing.then(|| match place(stack) {
-        Place::Quotas => Place::Quotas,
-        _ => Place::Cleaner,
+    is_freeing.then(|| match accounts_quotas(stack) {
+        true => Place::Quotas,
+        false => Place::Cleaner,
     })
 }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use linux::subvolume::{Subvolume, cleaners, pending};
+use linux::subvolume::{Subvolume, accounts_quotas, cleaners, pending};
 use linux::tasks::{Thread, threads};
 use pace::GROUP;
 use record::units::names::quoted;
@@ -90,20 +90,14 @@ impl Cleaner {
         let now = Instant::now();
         let since = self.sampled.replace(now);
         let own = threads(std::process::id());
-        let accounts = |one: &Thread| is_of_quotas(&one.stack().unwrap_or_default());
+        let accounts = |one: &Thread| {
+            let stack = one.stack().unwrap_or_default();
+            accounts_quotas(stack.iter().map(String::as_str))
+        };
         if self.threads.iter().chain(&own).any(accounts) {
             *quotas += since.map_or(Duration::ZERO, |since| now - since);
         }
     }
-}
-
-/// Returns whether a thread with this kernel stack accounts quotas. The commit that ends a deletion
-/// there (in Linux 6.18) has work that comes without quotas too: the discards of `discard=sync`.
-fn is_of_quotas(stack: &[String]) -> bool {
-    let mut frames = stack.iter();
-    frames.any(|frame| {
-        frame.contains("qgroup") && !frame.starts_with("btrfs_qgroup_cleanup_dropped_subvolume")
-    })
 }
 
 impl Volume {
@@ -219,38 +213,5 @@ fn sampling<'a>(
     move |event| {
         cleaner.sample();
         listener(event)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Linux 6.18, each from the innermost function.
-    #[test]
-    fn discards_of_the_commit_after_a_deletion_are_not_the_cost_of_quotas() {
-        let cases = [
-            (
-                &["blkdev_issue_discard", "btrfs_finish_extent_commit"][..],
-                false,
-            ),
-            (
-                &["btrfs_find_all_roots", "btrfs_qgroup_account_extents"],
-                true,
-            ),
-        ];
-        for (inner, expected) in cases {
-            let outer = [
-                "btrfs_commit_transaction",
-                "btrfs_qgroup_cleanup_dropped_subvolume",
-                "btrfs_drop_snapshot",
-            ];
-            let stack: Vec<String> = inner
-                .iter()
-                .chain(&outer)
-                .map(|one| (*one).to_owned())
-                .collect();
-            assert_eq!(is_of_quotas(&stack), expected, "{stack:?}");
-        }
     }
 }
