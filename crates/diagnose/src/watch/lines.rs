@@ -116,7 +116,7 @@ fn blocked(one: &Blocked, seconds: f64) -> String {
         text += &format!(" of {}, if it waited there", one.suspects.join(" or "));
     }
     if let Some(deleted) = &one.deleted {
-        text += &format!(", which {}", deleted.words());
+        text += &format!(": the cleaner {}", deleted.words());
     }
     if let Some(function) = &one.function {
         text += &format!(" ({function})");
@@ -193,7 +193,7 @@ mod tests {
         assert!(text(&update).contains("in write: behind discards on /mnt/lab"));
         update.blocked[0].cause = Cause::Commit;
         let expected =
-            "in write: btrfs-cleaner on /mnt/lab, which freed subvolume 257 (1 more pending)";
+            "in write: btrfs-cleaner on /mnt/lab: the cleaner freed subvolume 257 (1 more pending)";
         assert!(text(&update).contains(expected), "{}", text(&update));
         (update.blocked[0].place, update.blocked[0].deleted) = (Place::Quotas, None);
         let text = text(&update);

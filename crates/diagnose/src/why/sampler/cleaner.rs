@@ -74,8 +74,8 @@ fn named(all: &[u64]) -> String {
     }
 }
 
-/// The deleted subvolumes of the btrfs at a mount point.
-type Answer = (String, Vec<u64>);
+/// The deleted subvolumes of the btrfs at a mount point; `None` where they can't be read.
+type Answer = (String, Option<Vec<u64>>);
 
 /// The cleaners of all file systems.
 #[derive(Debug, Default)]
@@ -136,6 +136,7 @@ impl Cleaners {
         };
         if let Ok((at, pending)) = answers.recv_timeout(patience) {
             self.asked.1 = false;
+            let Some(pending) = pending else { return };
             let known = self.deleted.entry(at).or_default();
             known.0 = self.asked.0;
             known.1.add(&pending);
@@ -175,8 +176,8 @@ fn reader() -> (Sender<String>, Receiver<Answer>) {
     let (tell, answers) = channel();
     let answer = move || {
         for at in asked {
-            // Without the right to look (CAP_SYS_ADMIN), none is known.
-            let all = File::open(&at).and_then(pending).unwrap_or_default();
+            // It takes CAP_SYS_ADMIN, and fails once the file system is unmounted: then nothing was freed.
+            let all = File::open(&at).and_then(pending).ok();
             if tell.send((at, all)).is_err() {
                 return;
             }
@@ -230,6 +231,24 @@ mod tests {
         );
         deleted.add(&[]);
         assert_eq!(deleted.words(), "freed subvolumes 257, 258, 259 and 2 more");
+    }
+
+    #[test]
+    fn where_they_cannot_be_read_none_was_freed() {
+        let (ask, _asked) = channel();
+        let (tell, answers) = channel();
+        let mut cleaners = Cleaners {
+            reader: Some((ask, answers)),
+            ..Cleaners::default()
+        };
+        for read in [Some(vec![257, 258]), None, Some(vec![258])] {
+            cleaners.asked.1 = true;
+            tell.send(("/data".to_owned(), read.clone())).unwrap();
+            cleaners.hear(Duration::ZERO);
+            let freed: &[u64] = if read == Some(vec![258]) { &[257] } else { &[] };
+            assert_eq!(cleaners.deleted["/data"].1.freed, freed, "{read:?}");
+            assert!(!cleaners.asked.1);
+        }
     }
 
     #[test]
