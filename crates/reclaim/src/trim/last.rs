@@ -3,11 +3,11 @@
 //! A file for each file system lies beside the note of an interrupted trim. It stays until the next
 //! trim replaces it. A guard has the same in its status.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use std::{collections::HashSet, fs};
 
 use linux::SysRoot;
 use linux::sysroot::entries;

@@ -131,7 +131,7 @@ impl Server {
         match self.answered(request.call())? {
             Answer::Object(object) => Ok(object),
             Answer::Missing => Ok(Object::new(name)),
-            Answer::Conflict => Err(Failure::Passing("the server reports a conflict".to_owned())),
+            Answer::Conflict => Err(conflict()),
         }
     }
 
@@ -155,9 +155,7 @@ impl Server {
             Answer::Conflict => Ok(Written::Conflict),
             // Somebody removed it since.
             Answer::Missing if object.is_stored() => Ok(Written::Conflict),
-            Answer::Missing => Err(Failure::Final(format!(
-                "the namespace {namespace} does not exist"
-            ))),
+            Answer::Missing => Err(no_namespace(namespace)),
         }
     }
 
@@ -168,7 +166,11 @@ impl Server {
         if let Some(authorization) = self.authorization()? {
             request = request.header("Authorization", authorization);
         }
-        self.answered(request.send_json(event)).map(drop)
+        match self.answered(request.send_json(event))? {
+            Answer::Object(_) => Ok(()),
+            Answer::Missing => Err(no_namespace(namespace)),
+            Answer::Conflict => Err(conflict()),
+        }
     }
 
     fn answered(&self, answer: Result<Response<Body>, ureq::Error>) -> Result<Answer, Failure> {
@@ -209,6 +211,14 @@ enum Answer {
     Object(Object),
     Missing,
     Conflict,
+}
+
+fn no_namespace(namespace: &str) -> Failure {
+    Failure::Final(format!("the namespace {namespace} does not exist"))
+}
+
+fn conflict() -> Failure {
+    Failure::Passing("the server reports a conflict".to_owned())
 }
 
 fn agent(certificates: Option<Vec<Certificate<'static>>>) -> Agent {
