@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
@@ -24,7 +23,6 @@ while os.path.exists('wait'):
     os.mkdir(own + '/new')
     os.rmdir(own + '/new')
     time.sleep(0.001)";
-const WAITERS: usize = 6;
 
 /// Read-only snapshots of a subvolume with many small files, of which each keeps some. Returns their
 /// numbers.
@@ -71,18 +69,13 @@ fn who_waits_for_btrfs_cleaner_reads_which_subvolumes_it_frees() {
     let real = snapshots(here);
     assert_eq!(real.len(), SNAPSHOTS);
     fs::write(here.join("wait"), "").unwrap();
-    let waiter = || {
-        let mut python = Command::new("python3");
-        python
-            .args(["-c", WAITER])
-            .current_dir(here)
-            .stdin(Stdio::null());
-        python.spawn().unwrap()
-    };
-    let mut waiters: Vec<Child> = (0..WAITERS).map(|_| waiter()).collect();
-    let pid = waiters[0].id().to_string();
+    // Commits make all others wait until the cleaner lets the transaction end.
+    let waiters = "while [ -e wait ]; do sync -f .; done &
+        for i in 1 2 3 4 5 6; do python3 -c \"$0\" & done; wait";
     let mut command = trimbench();
-    command.args(["why", "--json", "-", "--pid", &pid]);
+    command
+        .args(["why", "--json", "-", "--", "sh", "-c", waiters, WAITER])
+        .current_dir(here);
     let why = start(command);
     for turn in 0..SNAPSHOTS {
         let name = here.join(format!("snap{turn}"));
@@ -92,11 +85,9 @@ fn who_waits_for_btrfs_cleaner_reads_which_subvolumes_it_frees() {
     must("btrfs", &["filesystem", "sync", at]);
     must("btrfs", &["subvolume", "sync", at]);
     fs::remove_file(here.join("wait")).unwrap();
-    for waiter in &mut waiters {
-        waiter.wait().unwrap();
-    }
     let found = conforms(&why.wait().succeeds().stdout);
-    let mut waits = found["victims"][0]["waits"].as_array().unwrap().iter();
+    let victims = found["victims"].as_array().unwrap().iter();
+    let mut waits = victims.flat_map(|victim| victim["waits"].as_array().unwrap());
     let wait = waits.find(|wait| !wait["deleted"].is_null());
     let wait = wait.unwrap_or_else(|| panic!("no subvolume: {found:#}"));
     assert_eq!(wait["at"], at);
