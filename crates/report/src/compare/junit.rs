@@ -3,27 +3,8 @@
 use judge::compare::Comparison;
 use judge::compare::condition::{ChangeCondition, Outcome};
 
+use super::words::outcome;
 use crate::html::escape::text;
-
-/// Returns the result of a condition on a comparison, in words that follow the condition.
-pub fn outcome(condition: &ChangeCondition, outcome: &Outcome) -> String {
-    let figure = condition.figure.name();
-    match outcome {
-        Outcome::Holds { actor, change } => {
-            let whose = actor.as_ref().map_or(String::new(), |a| format!(" of {a}"));
-            let share = change.relative.map_or("from nothing".to_owned(), |share| {
-                let sign = if share > 0.0 { "+" } else { "" };
-                format!("{sign}{}", record::units::percent(share))
-            });
-            format!("holds: {figure}{whose}, {}: {share}", change.group)
-        }
-        Outcome::Fails => "does not hold".to_owned(),
-        Outcome::Unknown => format!(
-            "is unknown: the runs neither show nor rule it out; it needs {figure} measured in both, \
-             and three to five repeats of each run"
-        ),
-    }
-}
 
 /// Returns a test suite with a test for each condition. A condition that holds is a failure, and one
 /// without a result an error.

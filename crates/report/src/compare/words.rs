@@ -1,5 +1,6 @@
 //! Figures and their changes in words.
 
+use judge::compare::condition::{ChangeCondition, Outcome};
 use judge::compare::{
     Basis, Better, Change, ChangeFinding, Compared, Comparison, Doubt, Figure, RunSummary,
     SetUpDifference, Side, Unit,
@@ -16,6 +17,26 @@ const NARROW: f64 = 2.0;
 
 /// A wider one than this says nothing.
 const WIDE: f64 = 10.0;
+
+/// Returns the result of a condition on a comparison, in words that follow the condition.
+pub fn outcome(condition: &ChangeCondition, outcome: &Outcome) -> String {
+    let figure = condition.figure.name();
+    match outcome {
+        Outcome::Holds { actor, change } => {
+            let whose = actor.as_ref().map_or(String::new(), |a| format!(" of {a}"));
+            let share = change.relative.map_or("from nothing".to_owned(), |share| {
+                let sign = if share > 0.0 { "+" } else { "" };
+                format!("{sign}{}", record::units::percent(share))
+            });
+            format!("holds: {figure}{whose}, {}: {share}", change.group)
+        }
+        Outcome::Fails => "does not hold".to_owned(),
+        Outcome::Unknown => format!(
+            "is unknown: the runs neither show nor rule it out; it needs {figure} measured in both, \
+             and three to five repeats of each run"
+        ),
+    }
+}
 
 /// A figure in each group, all in one unit.
 pub(crate) fn sides(row: &Compared) -> Vec<String> {

@@ -113,14 +113,11 @@ fn needed(
             ))
         })?;
     }
-    Ok((
-        all_s,
-        if deadline.is_some() {
-            "at most"
-        } else {
-            "about"
-        },
-    ))
+    let how = match deadline {
+        Some(_) => "at most",
+        None => "about",
+    };
+    Ok((all_s, how))
 }
 
 /// Warns of the file systems whose trims do harm in this kernel.

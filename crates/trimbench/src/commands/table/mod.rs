@@ -25,7 +25,7 @@ const MOST: u64 = 64 << 20;
 
 /// Carries out the command. A file that can't be read doesn't keep the others back.
 pub(crate) fn run(args: &TableArgs) -> Result<Exit, Error> {
-    let to = Sink::open(Path::new("-"))?;
+    let to = Sink::standard();
     let mut table = Table {
         to,
         files: 0,
