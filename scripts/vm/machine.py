@@ -87,7 +87,7 @@ class Machine:
                     raise self._trouble("qemu did not start") from None
                 time.sleep(0.05)
         self._answers = self._port.makefile("rb")
-        if self._line(180) != b"ready":
+        if self._line(600) != b"ready":
             raise self._trouble("the guest did not boot")
         self.devices = self._find()
 
