@@ -115,7 +115,7 @@ test-vm: ## trimbench in a virtual machine beside nvme-cli, hdparm, sg3-utils, L
 	scripts/vm/run --table $(VM)
 
 soak: ## The long counts (kills, races, repeats) that `make test` only samples
-	scripts/setup test
+	scripts/setup soak
 	TRIMBENCH_SOAK=1 $(CARGO) test --profile soak --workspace --locked --no-fail-fast
 
 bench: ## CPU per I/O of the engine beside fio, a simulated drive beside nbdkit's memory, and `inspect --all` on a large machine; figures in target/bench

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::common::gate::lacks_rare;
-use crate::common::run::{Done, run, trimbench};
+use crate::common::gate::{lacks_rare, only_in_soak};
+use crate::common::run::{Done, run, start, trimbench};
 
 /// Hosts of the fleet. Each has one result in a directory of its own.
 const HOSTS: u64 = 1000;
@@ -349,6 +350,80 @@ fn the_questions_of_the_manual_have_the_known_answers() {
         let lines: Vec<&str> = done.succeeds().stdout.lines().map(str::trim_end).collect();
         assert_eq!(lines, answer, "{question}");
     }
+}
+
+/// `spark-sql` on a cluster of a master and two workers prints the same rows as DuckDB.
+#[test]
+fn spark_answers_the_questions_as_duckdb_does() {
+    if !only_in_soak() || lacks_rare("spark-sql") || lacks_rare("java") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().join("fleet");
+    fs::create_dir(&at).unwrap();
+    fleet(&at);
+    let file = folder.path().join("fleet.jsonl");
+    fs::write(&file, table(&[at.to_str().unwrap()]).stdout).unwrap();
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = free.local_addr().unwrap().port().to_string();
+    drop(free);
+    let master = format!("spark://127.0.0.1:{port}");
+    let spark = |program: &str, arguments: &[&str]| {
+        let mut command = Command::new(program);
+        command.current_dir(folder.path()).args(arguments);
+        command.env("SPARK_LOCAL_IP", "127.0.0.1");
+        command
+    };
+    let part = |name: &str, more: &[&str]| {
+        let class = format!("org.apache.spark.deploy.{name}");
+        let mut command = spark("spark-class", &[&class, "--webui-port", "0"]);
+        command.args(more);
+        start(command)
+    };
+    let mut first = part("master.Master", &["--host", "127.0.0.1", "--port", &port]);
+    first.until_said("I have been elected leader", 1);
+    let worker = |directory| {
+        let size = [
+            "--cores",
+            "1",
+            "--memory",
+            "512m",
+            "--work-dir",
+            directory,
+            &master,
+        ];
+        part("worker.Worker", &size)
+    };
+    let _workers = [worker("one"), worker("two")];
+    first.until_said("Registering worker", 2);
+
+    let questions = questions();
+    let portable = |question: &&String| !question.contains("--");
+    let asked: Vec<String> = questions.iter().filter(portable).cloned().collect();
+    assert!(asked.len() >= 3);
+    let source = format!("json.`{}`", file.display());
+    let script = asked
+        .join("SELECT 'next';\n")
+        .replace("'fleet.jsonl'", &source);
+    let session = [
+        "--master",
+        &master,
+        "--executor-memory",
+        "512m",
+        "-S",
+        "-e",
+        &script,
+    ];
+    let done = run(spark("spark-sql", &session));
+    let answered = done.succeeds().stdout.replace('\t', ",");
+    let answered = answered.split("next\n").map(|part| part.lines().collect());
+    let answered: Vec<Vec<&str>> = answered.collect();
+    let both = questions.iter().zip(answers());
+    let expected = both.filter(|(question, _)| portable(question));
+    for (answer, (question, rows)) in answered.iter().zip(expected) {
+        assert_eq!(answer, &rows, "{question}");
+    }
+    assert_eq!(answered.len(), asked.len());
 }
 
 #[test]
