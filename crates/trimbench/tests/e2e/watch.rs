@@ -14,7 +14,7 @@ use crate::lab_drive::{NEEDS, OwnLab};
 
 /// Asserts that each line has the form that the schema promises.
 #[track_caller]
-fn updates(text: &str) -> Vec<Value> {
+pub fn updates(text: &str) -> Vec<Value> {
     let validator = testkit::schema::open(include_str!("../../../diagnose/schema/watch-1.json"));
     let parsed = text.lines().map(|line| serde_json::from_str(line).unwrap());
     let all: Vec<Value> = parsed.collect();

@@ -1,19 +1,21 @@
-//! `trimbench why` beside btrfs' cleaner: who waits for it, and which subvolumes it frees.
+//! `trimbench why` and `watch` beside btrfs' cleaner: who waits for it, and which subvolumes it frees.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::common::gate::{Need, lacks};
 use crate::common::loop_fs::{Fs, must};
 use crate::common::run::{run, start, trimbench};
 use crate::rm_place::ground;
+use crate::watch::updates;
 use crate::why::conforms;
 
 const SNAPSHOTS: usize = 24;
-const FILES: usize = 16_000;
+const FILES: usize = 48_000;
 
 /// Needs a transaction again and again, until the file `wait` is gone.
 const WAITER: &str = "import os, time
@@ -77,6 +79,11 @@ fn who_waits_for_btrfs_cleaner_reads_which_subvolumes_it_frees() {
         .args(["why", "--json", "-", "--", "sh", "-c", waiters, WAITER])
         .current_dir(here);
     let why = start(command);
+    let mut command = trimbench();
+    let often = ["--interval", "200ms", "--json", "-"];
+    command.args(["watch", at]).args(often);
+    let mut watch = start(command);
+    watch.until_printed(1);
     for turn in 0..SNAPSHOTS {
         let name = here.join(format!("snap{turn}"));
         must("btrfs", &["subvolume", "delete", name.to_str().unwrap()]);
@@ -84,6 +91,7 @@ fn who_waits_for_btrfs_cleaner_reads_which_subvolumes_it_frees() {
     // It wakes the cleaner.
     must("btrfs", &["filesystem", "sync", at]);
     must("btrfs", &["subvolume", "sync", at]);
+    watch.signal(Signal::TERM);
     fs::remove_file(here.join("wait")).unwrap();
     let found = conforms(&why.wait().succeeds().stdout);
     let victims = found["victims"].as_array().unwrap().iter();
@@ -102,6 +110,23 @@ fn who_waits_for_btrfs_cleaner_reads_which_subvolumes_it_frees() {
     let sentence = found["sentence"].as_str().unwrap();
     let words = format!(" on {at}: the cleaner freed subvolume");
     assert!(sentence.contains(&words), "{found:#}");
+
+    let watched = updates(&watch.wait().stdout);
+    let all = watched
+        .iter()
+        .flat_map(|one| one["blocked"].as_array().unwrap());
+    let mut named = all.filter(|one| !one["deleted"].is_null()).peekable();
+    assert!(named.peek().is_some(), "{watched:#?}");
+    for one in named {
+        let place = one["place"].as_str().unwrap();
+        assert!(["cleaner", "quotas"].contains(&place), "{one:#}");
+        assert!(
+            numbers(&one["deleted"])
+                .iter()
+                .all(|some| some.is_subset(&real)),
+            "{one:#}"
+        );
+    }
 }
 
 /// Nothing is deleted, so nobody waits for a cleaner, whatever else keeps a commit.
