@@ -217,6 +217,17 @@ fn discards_that_never_pause_cost_as_much_as_without_them_is_better() {
     assert!(front[1], "the one that waits less is on the front");
 }
 
+/// Two discards that stop all reads end at the same moment, and so do the eight reads that waited.
+#[test]
+fn reads_that_end_with_the_last_discard_have_waited_for_it() {
+    let mut setup = small(PolicyKind::XfsOnline, WorkloadKind::DropFile);
+    setup.drives = Drives::single(ssd::profiles::by_name("crucial-t500-2tb").unwrap().clone());
+    (setup.readers, setup.syncers) = (8, 0);
+    let figures = sim::run(&setup).unwrap().figures;
+    let (lost, waited) = (figures.lost_s.unwrap(), figures.waited_s.unwrap());
+    assert!((0.8..1.2).contains(&(waited / 8.0 / lost)), "{figures:?}");
+}
+
 #[test]
 fn a_guard_that_waits_for_longer_runs_sends_fewer_discards() {
     let run = |min_run: &str| {

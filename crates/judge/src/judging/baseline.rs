@@ -69,7 +69,8 @@ impl Baseline {
     /// Returns an actor's baseline, from the first of these that gives one:
     ///
     /// - for a continuous deleter, only the stretches without discards that `reference` names;
-    /// - its baseline phase, without the discards of others;
+    /// - its baseline phase, without the discards of others. A log's phase was made from the moment of
+    ///   its deletion: if that one drifts, a steady stretch as below goes before it;
     /// - `borrowed`, the baseline phase of another part, for a control that has none of its own;
     /// - the longest steady 5–10 s before the first discard in service, or before the last second of
     ///   that time;
@@ -90,10 +91,26 @@ impl Baseline {
             let spared = discards.others.spare(&phase, record);
             let spans = spared.unwrap_or_else(|| phase.into());
             let made = rates.baseline(BaselineFrom::Phase, spans, discards);
-            if made.is_some() {
-                return made;
+            if let Some(made) = made {
+                let is_log = record.head.run.is_none();
+                let drifts = made.merge.is_some() && !made.steady();
+                let other = (is_log && drifts).then(|| rates.steady_stretch(window, discards));
+                return other.flatten().or(Some(made));
             }
         }
+        rates.steady_stretch(window, discards)
+    }
+}
+
+struct Rates<'a> {
+    record: &'a RunRecord,
+    actor: &'a ActorColumns,
+}
+
+impl Rates<'_> {
+    /// The longest steady 5–10 s before the first discard, or else after the last.
+    fn steady_stretch(&self, window: &Window, discards: &Discards) -> Option<Baseline> {
+        let (record, actor) = (self.record, self.actor);
         let begin = window.all.clone().find(|&i| actor.ops[i] > 0)?;
         let end = window.all.clone().rfind(|&i| actor.ops[i] > 0)? + 1;
         let first = discards
@@ -107,25 +124,18 @@ impl Baseline {
         let first = first.saturating_sub(unsure);
         // A deleter works before its first discards come.
         let mut earlier = (begin..first).rev();
-        let skipped = earlier.find(|&i| rates.length(i..first) >= DELETER_S);
+        let skipped = earlier.find(|&i| self.length(i..first) >= DELETER_S);
         for end in [Some(first), skipped].into_iter().flatten() {
-            if let Some(stretch) = rates.steady_suffix(begin, end) {
-                return rates.baseline(BaselineFrom::BeforeFirstDiscard, stretch.into(), discards);
+            if let Some(stretch) = self.steady_suffix(begin, end) {
+                return self.baseline(BaselineFrom::BeforeFirstDiscard, stretch.into(), discards);
             }
         }
         // The interval right after the last discard may still be part of the stall.
         let after = discards.covered.iter().rposition(|&c| c)? + 2 + unsure;
-        let stretch = rates.steady_suffix(after.max(begin), end)?;
-        rates.baseline(BaselineFrom::Recovery, stretch.into(), discards)
+        let stretch = self.steady_suffix(after.max(begin), end)?;
+        self.baseline(BaselineFrom::Recovery, stretch.into(), discards)
     }
-}
 
-struct Rates<'a> {
-    record: &'a RunRecord,
-    actor: &'a ActorColumns,
-}
-
-impl Rates<'_> {
     fn seconds(&self, i: usize) -> f64 {
         f64::from(self.record.intervals.seconds[i])
     }

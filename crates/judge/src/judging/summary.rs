@@ -162,10 +162,12 @@ fn stall(part: &PartJudged, reasons: &[Reason], look_at: &[usize]) -> String {
     };
     let before = looked_at(part, actor, look_at);
     let (doing, operations) = (doing(part), operations(part, actor));
-    let (lasted, how) = (
-        lasted(stall.seconds, reasons),
-        stalled_how(part, actor, &stall),
-    );
+    let mut lasted = lasted(stall.seconds, reasons);
+    // One of 1 s isn't ten of 100 ms.
+    if stall.longest_s < 0.5 * stall.seconds {
+        lasted += &format!(" in all, at most {} at once", seconds(stall.longest_s));
+    }
+    let how = stalled_how(part, actor, &stall);
     let (others, trim) = (others(part, actor, before.is_empty()), trim(part));
     format!("{doing} {before}stalled {operations} for {lasted} ({how}){others}{trim}.")
 }

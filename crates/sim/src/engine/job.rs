@@ -264,8 +264,6 @@ impl Run<'_> {
 
     fn drained(&mut self) -> Result<(), SimError> {
         self.recorder.drained(self.now, !self.tally.gave_up);
-        self.recorder
-            .recover(self.now, &self.stack, &mut self.actors);
         self.go_on()
     }
 }

@@ -227,6 +227,9 @@ impl<'s> Run<'s> {
                 self.events += 1;
                 self.act(act)?;
             }
+            // All that is over at this moment counts to what was before.
+            self.recorder
+                .recover(self.now, &self.stack, &mut self.actors);
         }
         self.finish()
     }
@@ -250,12 +253,7 @@ impl<'s> Run<'s> {
 
     fn done(&mut self, done: &Done) -> Result<(), SimError> {
         match done.owner {
-            Owner::Actor(actor) => {
-                self.actor_done(actor, done)?;
-                self.recorder
-                    .recover(self.now, &self.stack, &mut self.actors);
-                Ok(())
-            }
+            Owner::Actor(actor) => self.actor_done(actor, done),
             Owner::Job => self.job_io_done(),
             Owner::Commit => self.commit_flushed(),
             Owner::Policy(tag) => self.discard_done(tag, done.completed),

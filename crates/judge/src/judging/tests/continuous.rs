@@ -98,7 +98,8 @@ fn reads_that_stop_while_discards_run_are_stalled() {
     assert!((stall.seconds - 12.0).abs() <= 0.1, "{stall:?}");
     assert!((stall.depth - 0.02).abs() <= 0.005, "{stall:?}");
     assert!((stall.longest_s - 1.0).abs() <= 0.02, "{stall:?}");
-    let quoted = "stalled reads for 12.0 s (to 2.0 % of 36,000/s in its seconds without discards)";
+    let quoted = "stalled reads for 12.0 s in all, at most 1.0 s at once (to 2.0 % of 36,000/s in its \
+                  seconds without discards)";
     assert!(verdict.summary.contains(quoted), "{}", verdict.summary);
     // In intervals of a second.
     let times = bursts(15.0, 4.0);

@@ -472,6 +472,19 @@ fn without_a_steady_stretch_the_recovery_serves() {
     assert_eq!(verdict.reasons, [Reason::NoSteadyBaseline]);
 }
 
+/// The phases of a log are made from the moment of its deletion.
+#[test]
+fn a_drifting_phase_of_a_log_gives_way_to_a_steady_stretch() {
+    let verdict = run(
+        0.1,
+        7.0..9.0,
+        vec![level(0.0..4.5, 0.2 * BASE), level(7.0..9.0, 600.0)],
+    );
+    let seen = &verdict.verdict().foreground[0];
+    assert_eq!(seen.baseline_from, Some(BaselineFrom::Recovery));
+    assert!((seen.baseline.ops_per_s.unwrap() / BASE - 1.0).abs() < 0.02);
+}
+
 #[test]
 fn a_deleter_that_disturbs_before_its_discards_come_spoils_no_baseline() {
     // It works from 9.4 s, discards come at 10 s, and the drive stays slower.

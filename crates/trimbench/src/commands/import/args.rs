@@ -52,8 +52,8 @@ pub struct ImportArgs {
 
     /// When the deletion began, e.g. 30s or 2024-06-19T05:02:34Z
     ///
-    /// A time after the log's first interval began, or a date and time with its zone, as iostat prints
-    /// it. By default it is found by the first discards that matter.
+    /// A time after the log's first interval began, a date and time with its zone, or what `date +%s`
+    /// prints. By default it is found by the first discards that matter.
     #[arg(long, value_name = "TIME", value_parser = at)]
     pub at: Option<Moment>,
 
@@ -131,11 +131,20 @@ fn members(text: &str) -> Result<(String, Vec<String>), String> {
     Ok((whole, parts))
 }
 
-/// A time after the begin, or a date and time with its zone.
+/// From this number of seconds on it is a time of `date +%s`, not one after a log's begin.
+const LEAST_UNIX_S: f64 = 1e9;
+
+/// A time after the begin, a date and time with its zone, or seconds since 1970.
 fn at(text: &str) -> Result<Moment, String> {
-    const DATE: &str = "2024-06-19T05:02:34Z or 2024-06-19T07:02:34+0200";
+    const DATE: &str = "2024-06-19T05:02:34Z, 2024-06-19T07:02:34+0200 or 1718773354 (date +%s)";
     if let Some(moment) = Moment::zoned(text) {
         return Ok(moment);
+    }
+    let number = text.parse().ok();
+    if let Some(unix_s) =
+        number.filter(|unix_s: &f64| unix_s.is_finite() && *unix_s >= LEAST_UNIX_S)
+    {
+        return Ok(Moment::Unix(unix_s));
     }
     if text.contains(':') {
         return Err(format!("give the date and the zone too, like {DATE}"));
@@ -156,7 +165,8 @@ mod tests {
         assert_eq!(at("2024-06-19T05:02:34Z"), Ok(Moment::Unix(second)));
         assert_eq!(at("2024-06-19T07:02:34+0200"), Ok(Moment::Unix(second)));
         assert_eq!(at("1970-01-01 00:00:00Z"), Ok(Moment::Unix(0.0)));
-        for wrong in ["", "soon", "2024-13-19T05:02:34Z", "-3s"] {
+        assert_eq!(at("1718773354.0"), Ok(Moment::Unix(second)));
+        for wrong in ["", "soon", "25", "1e999", "2024-13-19T05:02:34Z", "-3s"] {
             assert!(at(wrong).is_err(), "{wrong}");
         }
         for wrong in ["05:02:34", "05:02:34Z", "2024-06-19T05:02:34"] {

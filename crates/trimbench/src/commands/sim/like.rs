@@ -69,14 +69,15 @@ pub(super) fn setup(
             common.workload
         )));
     }
-    setup.extents = extents(&record, &verdict);
+    let chunks = chunks(&record);
+    setup.extents = extents(&chunks, &verdict);
     if setup.extents.is_empty() {
         return Err(usage(format!(
             "{name}: there are no discards in it, so its deletion can't be repeated"
         )));
     }
     setup.size = setup.extents.iter().sum();
-    notes.extend(paused(&record, &verdict, setup.size));
+    notes.extend(paused(&chunks, &verdict, setup.size));
     setup.readers = 0;
     for actor in &record.head.actors {
         match (actor.op.as_str(), actor.loop_kind) {
@@ -122,18 +123,13 @@ fn converted(slowed: &Slower) -> String {
 const WITH_PAUSES: f64 = 2.0;
 
 /// The sentence about a deletion in parts with pauses, which is repeated without them.
-fn paused(record: &RunRecord, verdict: &Verdict, size: u64) -> Option<String> {
-    let within = fit::window(record);
-    let devices = &counting::counted_in(record, within.clone()).devices;
-    let intervals = &record.intervals;
-    let discards = |i: &usize| {
-        let mut devices = devices.iter().map(|&device| &intervals.devices[device]);
-        devices.any(|device| device.discards[*i] > 0)
-    };
-    let (first, last) = (within.clone().find(discards)?, within.rev().find(discards)?);
-    let took_s = intervals.at_s[last] + f64::from(intervals.seconds[last]) - intervals.at_s[first];
-    let busy_s = verdict.discard.active_s?;
-    (took_s > WITH_PAUSES * busy_s).then(|| {
+fn paused(chunks: &[Chunk], verdict: &Verdict, size: u64) -> Option<String> {
+    let took_s = chunks.last()?.end_s - chunks.first()?.start_s;
+    let discard = &verdict.discard;
+    // Intervals are longer than a short pause, and discards in flight at once wait for each other.
+    let waits_s = discard.await_us? * discard.commands? as f64 / 1e6;
+    let busy_s = discard.active_s?.min(waits_s);
+    (took_s > WITH_PAUSES * busy_s.max(chunks[0].end_s - chunks[0].start_s)).then(|| {
         let (size, took) = (bytes(size), seconds(took_s));
         format!(
             "The record's discards of {size} took {took} with pauses; here they are sent without."
@@ -155,34 +151,55 @@ fn reads(verdict: &Verdict) -> Option<(f64, u32)> {
     (per_s > 0.0).then(|| (f64::from(depth) / per_s * 1e6, depth.max(LEAST_PARALLEL)))
 }
 
-/// The lengths of the deletion's extents: each interval's bytes in as many parts as it had discards.
-/// Intervals over which one figure was spread count as one. Discards that are far smaller than the
-/// usual are the file system's own, and those after as many bytes as were deleted are others'.
-fn extents(record: &RunRecord, verdict: &Verdict) -> Vec<u64> {
+/// Discards of an interval, or of those over which one figure was spread.
+struct Chunk {
+    start_s: f64,
+    end_s: f64,
+    count: u64,
+    bytes: u64,
+}
+
+/// The discards of a record's deletion. Those that are far fewer bytes than the usual are the file
+/// system's own, or others'.
+fn chunks(record: &RunRecord) -> Vec<Chunk> {
     let within = fit::window(record);
+    let rows = &record.intervals;
     let counted = counting::counted_in(record, within.clone());
     let sums = |of: fn(&DeviceColumns, usize) -> u64| {
-        counted.sums(within.clone(), |device, i| {
-            of(&record.intervals.devices[device], i)
-        })
+        counted.sums(within.clone(), |device, i| of(&rows.devices[device], i))
     };
-    let spread = record.head.devices_spread_over();
-    let whole = |sums: Vec<u64>| -> Vec<u64> {
-        let first = (spread - within.start % spread) % spread;
-        let (begun, rest) = sums.split_at(first.min(sums.len()));
-        let chunks = std::iter::once(begun).chain(rest.chunks(spread));
-        chunks.map(|chunk| chunk.iter().sum()).collect()
-    };
-    let counts = whole(sums(|device, i| device.discards[i].into()));
-    let bytes = whole(sums(|device, i| device.discard_bytes[i]));
+    let counts = sums(|device, i| device.discards[i].into());
+    let bytes = sums(|device, i| device.discard_bytes[i]);
     let least = (bytes.iter().sum::<u64>() / 1000).max(1);
+    let spread = record.head.devices_spread_over();
+    let mut all = Vec::new();
+    let mut from = within.start;
+    while from < within.end {
+        let to = ((from / spread + 1) * spread).min(within.end);
+        let part = from - within.start..to - within.start;
+        let sum = |all: &[u64]| all[part.clone()].iter().sum::<u64>();
+        all.push(Chunk {
+            start_s: rows.at_s[from],
+            end_s: rows.at_s[to - 1] + f64::from(rows.seconds[to - 1]),
+            count: sum(&counts),
+            bytes: sum(&bytes),
+        });
+        from = to;
+    }
+    all.retain(|chunk| chunk.count > 0 && chunk.bytes >= least);
+    all
+}
+
+/// The lengths of the deletion's extents: each chunk's bytes in as many parts as it had discards.
+/// Those after as many bytes as were deleted are others'.
+fn extents(chunks: &[Chunk], verdict: &Verdict) -> Vec<u64> {
     // An event may discard more than it frees.
     let deleted = verdict.deletion.iter().filter(|d| d.event.is_none());
     let deleted = deleted.map(|d| d.bytes).filter(|&bytes| bytes > 0);
     let mut left = (deleted.chain(verdict.discard.bytes).min()).unwrap_or(u64::MAX);
     let mut extents = Vec::new();
-    for (&count, &bytes) in counts.iter().zip(&bytes) {
-        if count == 0 || bytes < least || extents.len() as u64 + count > MOST_EXTENTS {
+    for &Chunk { count, bytes, .. } in chunks {
+        if extents.len() as u64 + count > MOST_EXTENTS {
             continue;
         }
         for _ in 0..count {
@@ -262,7 +279,7 @@ mod tests {
             let device = DeviceInterval {
                 discards: mib / 32,
                 discard_bytes: mib * MIB,
-                discard_ms: 10,
+                discard_ms: if *mib > 0 { 1000 } else { 0 },
                 ..DeviceInterval::default()
             };
             let interval = Interval {
@@ -304,7 +321,7 @@ mod tests {
         (device.discards[10], device.discards[11]) = (1, 2);
         record.deletions.clear();
         let verdict = crate::record_output::verdict(&record);
-        assert_eq!(extents(&record, &verdict), [32 * MIB; 7]);
+        assert_eq!(extents(&chunks(&record), &verdict), [32 * MIB; 7]);
     }
 
     #[test]
@@ -314,7 +331,7 @@ mod tests {
         for mib in [alone, among] {
             let record = record(&mib);
             let verdict = crate::record_output::verdict(&record);
-            let extents = extents(&record, &verdict);
+            let extents = extents(&chunks(&record), &verdict);
             assert_eq!(extents, [32 * MIB; 5], "{mib:?}");
         }
     }
@@ -328,9 +345,19 @@ mod tests {
         (with_pauses[8], with_pauses[24]) = (96, 64);
         let said = |mib| {
             let record = record(mib);
-            paused(&record, &crate::record_output::verdict(&record), 160 * MIB)
+            paused(
+                &chunks(&record),
+                &crate::record_output::verdict(&record),
+                160 * MIB,
+            )
         };
         assert_eq!(said(&at_once), None);
+        // What others discard later is little, and no part of it.
+        let mut with_strays = record(&at_once);
+        let device = &mut with_strays.intervals.devices[0];
+        (device.discards[28], device.discard_bytes[28]) = (2, 8192);
+        let verdict = crate::record_output::verdict(&with_strays);
+        assert_eq!(paused(&chunks(&with_strays), &verdict, 160 * MIB), None);
         let text = said(&with_pauses).unwrap();
         assert!(text.contains("160 MiB took 17.0 s with pauses"), "{text}");
     }
