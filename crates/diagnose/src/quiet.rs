@@ -39,6 +39,8 @@ struct Sum {
 pub enum QuietError {
     #[error("neither a log of watch --json nor Prometheus' answer to query_range: {0}")]
     Foreign(String),
+    #[error("is empty or damaged: it ends before its first figures")]
+    Empty,
     #[error(
         "covers {}, and a week is needed: run trimbench watch --quiet --interval 1m --json FILE for a \
          week or more, or ask Prometheus for more days",
@@ -95,7 +97,7 @@ impl History {
     /// # Errors
     /// If it is something else, or damaged.
     pub fn read(from: impl Read) -> Result<History, QuietError> {
-        let mut history = History::default();
+        let (mut history, mut is_empty) = (History::default(), true);
         for document in serde_json::Deserializer::from_reader(from).into_iter::<Document>() {
             match document {
                 Ok(Document {
@@ -109,8 +111,12 @@ impl History {
                 Err(error) if error.is_eof() => break,
                 Err(error) => return Err(QuietError::Foreign(error.to_string())),
             }
+            is_empty = false;
         }
-        Ok(history)
+        match is_empty {
+            true => Err(QuietError::Empty),
+            false => Ok(history),
+        }
     }
 
     fn update(&mut self, update: &Update) {
@@ -172,13 +178,17 @@ impl History {
         let loads = self.loads(offset_s);
         let slots = (needed_s / SLOT_S as f64).ceil().max(1.0) as usize;
         let found = calmest(&loads, slots).ok_or(QuietError::NoWindow { needed_s })?;
-        let unknown = loads.iter().filter(|load| load.is_none()).count();
+        let mut known: Vec<f64> = loads.iter().flatten().copied().collect();
+        known.sort_by(f64::total_cmp);
+        let unknown = SLOTS - known.len();
+        let median = known.get(known.len() / 2);
         let minutes = |slots: usize| slots as u64 * SLOT_S as u64 / 60;
         Ok(Window {
             start: minutes(found.start),
             minutes: minutes(found.slots),
             spare: (minutes(found.slots)).saturating_sub((needed_s / 60.0).ceil() as u64),
             per_s: found.peak,
+            is_quieter: median.is_some_and(|median| found.peak < *median),
             known_s,
             unknown: unknown as f64 / SLOTS as f64,
         })
@@ -252,6 +262,8 @@ pub struct Window {
     pub spare: u64,
     /// Reads and writes of the busiest device, each second: the mean of a quarter of an hour, at most.
     pub per_s: f64,
+    /// Whether that is less than in half of the week's quarters.
+    pub is_quieter: bool,
     /// How much of the history is known, in seconds.
     pub known_s: f64,
     /// The share of the week of which nothing is known.
@@ -277,6 +289,9 @@ impl std::fmt::Display for Window {
             f,
             "{day} {from}–{end}{to}, with I/O at most {per_s} in {days} days of history"
         )?;
+        if !self.is_quieter {
+            f.write_str("; no window so long is quieter than the rest of the week")?;
+        }
         match self.unknown > 0.0 {
             true => write!(
                 f,
@@ -337,6 +352,12 @@ mod tests {
         assert_eq!(found.calendar(), "Sun *-*-* 13:45:00");
         let longer = night.quietest(91.0 * 60.0, |_| 0).unwrap();
         assert_eq!(longer.per_s, 500.0);
+        assert!(
+            longer
+                .to_string()
+                .ends_with("; no window so long is quieter than the rest of the week"),
+            "{longer}"
+        );
         let whole = night.quietest(8.0 * LONGEST_S, |_| 0).unwrap_err();
         assert!(matches!(whole, QuietError::NoWindow { .. }));
     }
@@ -417,6 +438,10 @@ mod tests {
                 .iter()
                 .map(|(slot, sum)| (*slot, sum.operations / sum.seconds));
             assert_eq!(means.collect::<Vec<_>>(), wanted);
+        }
+        for cut in ["", "\n", &line[..20], &answer[..200]] {
+            let read = History::read(cut.as_bytes());
+            assert!(matches!(read, Err(QuietError::Empty)), "{cut}");
         }
         for wrong in ["no JSON", "{}", "[]"] {
             assert!(

@@ -82,6 +82,11 @@ fn the_timer_is_in_the_quietest_window_by_a_log_of_watch() {
         "{timer}"
     );
     verify(place.path());
+    // No four hours are as quiet.
+    let longer = install(place.path(), &log(28), &["--deadline", "4h", "/data"]);
+    let why =
+        "in 28 days of history; no window so long is quieter than the rest of the week. The trim";
+    assert!(longer.succeeds().stdout.contains(why), "{}", longer.text());
     // One after the other.
     let both = install(
         place.path(),
@@ -164,6 +169,20 @@ fn an_unknown_window_is_refused() {
         &["--deadline", "1h", "/"],
         &["history.json", "neither a log"],
     );
+    refused("", &["--deadline", "1h", "/"], &["is empty or damaged"]);
+    let cut =
+        r#"{"status":"success","data":{"resultType":"matrix","result":[{"metric":{},"values":[[1,"#;
+    refused(cut, &["--deadline", "1h", "/"], &["is empty or damaged"]);
+    let missing = [
+        "--install-timer",
+        "--quiet",
+        "--set",
+        "history=missing.json",
+        "--deadline",
+        "1h",
+        "/",
+    ];
+    run(fstrim(place.path(), &missing)).fails_with(2, &["missing.json: can't be read"]);
     for words in [
         &["--install-timer", "--quiet", "/"][..],
         &["--install-timer", "--set", "history=x", "/"],

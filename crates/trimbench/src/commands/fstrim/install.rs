@@ -1,6 +1,5 @@
 //! Writes the service and the timer.
 
-use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -18,6 +17,7 @@ use crate::commands::fstrim::args::{Details, FstrimArgs};
 use crate::console::Stream;
 use crate::exit::{Error, Exit, usage};
 use crate::goal::in_shell;
+use crate::input;
 use crate::systemd::{Units, absolute, next_steps, own_program, refuse_control};
 
 /// Writes both, or shows them.
@@ -77,8 +77,7 @@ fn window(
     card: Option<&Card>,
 ) -> Result<(Window, String), Error> {
     let (needed_s, how) = needed(args, details, card)?;
-    let history = File::open(file).map_err(Error::unopened(file))?;
-    let window = History::read(BufReader::new(history)).and_then(|history| {
+    let window = History::read(BufReader::new(input::open(file)?)).and_then(|history| {
         let offset = linux::clock::local_offset_s;
         history.quietest(needed_s, offset)
     });
