@@ -50,7 +50,10 @@ pub enum Outcome {
     /// It doesn't.
     Fails,
     /// The runs neither show it nor rule it out.
-    Unknown,
+    Unknown {
+        /// Whose change may meet it, and the change; `None` if the figure isn't measured in both.
+        open: Option<(Option<String>, Change)>,
+    },
 }
 
 fn absolute(unit: Unit, size: &str) -> Result<f64, UnitError> {
@@ -78,7 +81,7 @@ impl ChangeCondition {
     /// Returns the result on a comparison.
     pub fn of(&self, comparison: &Comparison) -> Outcome {
         let ours = |compared: &&Compared| compared.figure == self.figure;
-        let (mut known, mut open) = (false, false);
+        let (mut known, mut open) = (false, None);
         for compared in comparison.figures.iter().filter(ours) {
             let reference = compared.sides.first().and_then(|side| side.value);
             let at = |absolute: f64| self.meets(absolute, reference);
@@ -89,9 +92,12 @@ impl ChangeCondition {
                 known = true;
                 if change.finding != ChangeFinding::Differs {
                     // One of the interval's ends goes further than all between them.
-                    open |= change.why == Some(Doubt::LowerBound)
+                    let reaches = change.why == Some(Doubt::LowerBound)
                         || at(change.absolute_low.unwrap_or(f64::NEG_INFINITY))
                         || at(change.absolute_high.unwrap_or(f64::INFINITY));
+                    if reaches && open.is_none() {
+                        open = Some((compared.actor.clone(), change.clone()));
+                    }
                 } else if at(absolute) {
                     return Outcome::Holds {
                         actor: compared.actor.clone(),
@@ -100,9 +106,9 @@ impl ChangeCondition {
                 }
             }
         }
-        match known && !open {
+        match known && open.is_none() {
             true => Outcome::Fails,
-            false => Outcome::Unknown,
+            false => Outcome::Unknown { open },
         }
     }
 

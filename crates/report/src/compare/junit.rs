@@ -34,7 +34,10 @@ pub fn junit(comparison: &Comparison, results: &[(ChangeCondition, Outcome)]) ->
         xml += &format!("<testcase classname=\"{class}\" name=\"{name}\"");
         xml += &match element(result) {
             Some(tag) => {
-                let message = text(&format!("'{condition}' {}", outcome(condition, result)));
+                let message = text(&format!(
+                    "'{condition}' {}",
+                    outcome(comparison, condition, result)
+                ));
                 format!("><{tag} message=\"{message}\">{detail}</{tag}></testcase>\n")
             }
             None => "/>\n".to_owned(),
@@ -47,7 +50,7 @@ pub fn junit(comparison: &Comparison, results: &[(ChangeCondition, Outcome)]) ->
 fn element(outcome: &Outcome) -> Option<&'static str> {
     match outcome {
         Outcome::Holds { .. } => Some("failure"),
-        Outcome::Unknown => Some("error"),
+        Outcome::Unknown { .. } => Some("error"),
         Outcome::Fails => None,
     }
 }

@@ -1,7 +1,8 @@
 //! Comparisons as text: what they say, and that names stay names.
 
 use judge::JudgeOptions;
-use judge::compare::{Comparison, Figure, Group, Run, compare};
+use judge::compare::condition::{ChangeCondition, Outcome};
+use judge::compare::{Change, Comparison, Figure, Group, Run, compare};
 use record::RunRecord;
 use record::{DeletionLine, Event, EventKind, Part, PhaseName};
 
@@ -278,6 +279,30 @@ fn a_large_change_is_a_factor_and_one_from_next_to_nothing_is_absolute() {
         comparison.summaries[0].contains(" times)"),
         "{comparison:?}"
     );
+}
+
+#[test]
+fn a_condition_without_a_result_has_the_change_and_its_need() {
+    let (a, b) = (record(&READER), slower());
+    let result = |condition: &str, repeats: usize| {
+        let (old, new) = (vec![&a; repeats], vec![&b; repeats]);
+        let comparison = compare(&groups(&[("old", &old), ("new", &new)]));
+        let condition: ChangeCondition = condition.parse().unwrap();
+        let change = comparison.figures[0].changes[0].clone();
+        let change = Change {
+            relative: Some(0.88),
+            relative_low: Some(-0.402),
+            relative_high: Some(4.92),
+            why: None,
+            ..change
+        };
+        let open = Some((Some("reader".to_owned()), change));
+        words::outcome(&comparison, &condition, &Outcome::Unknown { open })
+    };
+    let change = "is unknown: p99 of reader, new: +88 % (−40.2 to +492 %); it needs";
+    assert_eq!(result("p99 > +5%", 3), format!("{change} more repeats"));
+    let few = format!("{change} three to five repeats of each run");
+    assert_eq!(result("p99 > +5%", 1), few);
 }
 
 #[test]

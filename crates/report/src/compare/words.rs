@@ -19,22 +19,41 @@ const NARROW: f64 = 2.0;
 const WIDE: f64 = 10.0;
 
 /// Returns the result of a condition on a comparison, in words that follow the condition.
-pub fn outcome(condition: &ChangeCondition, outcome: &Outcome) -> String {
+pub fn outcome(comparison: &Comparison, condition: &ChangeCondition, outcome: &Outcome) -> String {
     let figure = condition.figure.name();
+    let moved = |actor: &Option<String>, change: &Change| {
+        let whose = actor.as_ref().map_or(String::new(), |a| format!(" of {a}"));
+        let share = change.relative.map_or("from nothing".to_owned(), |share| {
+            let sign = if share > 0.0 { "+" } else { "" };
+            format!("{sign}{}", record::units::percent(share))
+        });
+        format!("{figure}{whose}, {}: {share}", change.group)
+    };
     match outcome {
-        Outcome::Holds { actor, change } => {
-            let whose = actor.as_ref().map_or(String::new(), |a| format!(" of {a}"));
-            let share = change.relative.map_or("from nothing".to_owned(), |share| {
-                let sign = if share > 0.0 { "+" } else { "" };
-                format!("{sign}{}", record::units::percent(share))
-            });
-            format!("holds: {figure}{whose}, {}: {share}", change.group)
-        }
+        Outcome::Holds { actor, change } => format!("holds: {}", moved(actor, change)),
         Outcome::Fails => "does not hold".to_owned(),
-        Outcome::Unknown => format!(
-            "is unknown: the runs neither show nor rule it out; it needs {figure} measured in both, \
-             and three to five repeats of each run"
-        ),
+        Outcome::Unknown { open: None } => {
+            format!("is unknown: it needs {figure} measured in both")
+        }
+        Outcome::Unknown {
+            open: Some((actor, change)),
+        } => {
+            let interval = match (change.relative_low, change.relative_high) {
+                (Some(low), Some(high)) => format!(" ({} to {} %)", signed(low), signed(high)),
+                _ => String::new(),
+            };
+            let mut groups = comparison.groups.iter().enumerate();
+            let is_repeated = groups.all(|(index, group)| {
+                let is_compared = index == 0 || group.name == change.group;
+                !is_compared || group.counted().count() >= 3
+            });
+            let needs = match change.why {
+                Some(Doubt::LowerBound) => "one of both is only a lower bound",
+                _ if is_repeated => "it needs more repeats",
+                _ => "it needs three to five repeats of each run",
+            };
+            format!("is unknown: {}{interval}; {needs}", moved(actor, change))
+        }
     }
 }
 

@@ -149,7 +149,7 @@ fn outcome(comparison: &Comparison, text: &str) -> &'static str {
     match condition.of(comparison) {
         Outcome::Holds { .. } => "holds",
         Outcome::Fails => "fails",
-        Outcome::Unknown => "unknown",
+        Outcome::Unknown { .. } => "unknown",
     }
 }
 
@@ -258,7 +258,7 @@ fn without_a_conclusive_run_no_condition_on_a_stall_has_a_result() {
     for condition in ["stall > +10%", "lost > +1ms"] {
         let condition: ChangeCondition = condition.parse().unwrap();
         let outcome = condition.of(&comparison);
-        assert_eq!(outcome, Outcome::Unknown, "{condition}");
+        assert_eq!(outcome, Outcome::Unknown { open: None }, "{condition}");
     }
     let notes = comparison.notes.join(" ");
     assert!(notes.contains("without figures of a stall"), "{notes}");

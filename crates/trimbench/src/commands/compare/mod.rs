@@ -139,10 +139,10 @@ fn judge(
     let held = results.iter().any(|(_, outcome)| holds(outcome));
     let mut unknown = None;
     for (condition, outcome) in &results {
-        let result = shown::outcome(condition, outcome);
+        let result = shown::outcome(comparison, condition, outcome);
         let sentence = format!("--fail-on '{condition}' {result}");
         match outcome {
-            Outcome::Unknown if !held => unknown = unknown.or(Some(sentence)),
+            Outcome::Unknown { .. } if !held => unknown = unknown.or(Some(sentence)),
             _ => people.print(&(sentence + "\n")),
         }
     }
