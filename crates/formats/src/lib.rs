@@ -27,5 +27,5 @@ mod together;
 pub use foreign::Foreign;
 pub use options::{First, Moment, Options, Unfit};
 pub use prefix::plain;
-pub use sniff::{ENOUGH, Kind, is_compressed, sniff};
+pub use sniff::{ENOUGH, Kind, sniff};
 pub use together::together;

@@ -60,7 +60,7 @@ impl std::fmt::Display for Kind {
 pub const ENOUGH: usize = 256 << 10;
 
 /// Whether a text is compressed with zstd or gzip.
-pub fn is_compressed(begin: &[u8]) -> bool {
+fn is_compressed(begin: &[u8]) -> bool {
     begin.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) || begin.starts_with(&[0x1f, 0x8b])
 }
 

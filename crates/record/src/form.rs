@@ -21,7 +21,9 @@ pub fn refusal(text: &[u8], reads: &str) -> Option<String> {
     if found == reads || kind(found) != kind(reads) {
         return None;
     }
-    let why = match head.get("version").and_then(Value::as_str) {
+    // A result has it in its origin.
+    let version = head.get("version").or(head.pointer("/origin/version"));
+    let why = match version.and_then(Value::as_str) {
         Some(version) => format!(
             "trimbench {version} wrote it as {found}, and trimbench {VERSION} reads {reads}; use \
              trimbench {version} or later"

@@ -52,7 +52,7 @@ pub use line::{
 
 pub use origin::Origin;
 pub use push::{MAX_ACTORS, MAX_DEVICES, MAX_INTERVALS, PushError};
-pub use reader::{ReadError, RecordReader};
+pub use reader::{ReadError, RecordReader, content};
 pub use waits::Waits;
 pub use writer::RecordWriter;
 pub use written::Written;

@@ -6,6 +6,8 @@ use super::{Line, PushError, RunRecord, form};
 
 /// How every zstd frame begins.
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+/// How every file of gzip begins.
+const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
 /// Longest line that is read, in bytes. The longest real ones are waits, a megabyte.
 const MAX_LINE: u64 = 16 << 20;
@@ -52,23 +54,31 @@ impl RecordReader {
     /// # Errors
     /// If it can't be read or isn't a record; the message is made to follow
     /// the file's name.
-    pub fn read(mut from: impl Read) -> Result<RunRecord, ReadError> {
-        let mut start = Vec::with_capacity(ZSTD_MAGIC.len());
-        from.by_ref()
-            .take(ZSTD_MAGIC.len() as u64)
-            .read_to_end(&mut start)?;
-        let compressed = start == ZSTD_MAGIC;
-        let all = io::Cursor::new(start).chain(from);
-        if compressed {
-            let decoder = zstd::stream::read::Decoder::new(all)?;
-            read_lines(BufReader::new(decoder), true)
-        } else {
-            read_lines(BufReader::new(all), false)
-        }
+    pub fn read(from: impl Read) -> Result<RunRecord, ReadError> {
+        read_lines(BufReader::new(content(from)?))
     }
 }
 
-fn read_lines(mut from: impl BufRead, compressed: bool) -> Result<RunRecord, ReadError> {
+/// Returns the content of a text that is plain, or compressed with zstd or gzip. Its first bytes
+/// decide.
+///
+/// # Errors
+/// If its begin can't be read.
+pub fn content<'r>(mut from: impl Read + 'r) -> io::Result<Box<dyn Read + 'r>> {
+    let mut start = Vec::with_capacity(ZSTD_MAGIC.len());
+    from.by_ref()
+        .take(ZSTD_MAGIC.len() as u64)
+        .read_to_end(&mut start)?;
+    let (is_zstd, is_gzip) = (start == ZSTD_MAGIC, start.starts_with(&GZIP_MAGIC));
+    let all = io::Cursor::new(start).chain(from);
+    Ok(match (is_zstd, is_gzip) {
+        (true, _) => Box::new(zstd::stream::read::Decoder::new(all)?),
+        (_, true) => Box::new(flate2::read::MultiGzDecoder::new(all)),
+        _ => Box::new(all),
+    })
+}
+
+fn read_lines(mut from: impl BufRead) -> Result<RunRecord, ReadError> {
     let mut record: Option<RunRecord> = None;
     let mut text = Vec::new();
     for number in 1_u64.. {
@@ -76,7 +86,7 @@ fn read_lines(mut from: impl BufRead, compressed: bool) -> Result<RunRecord, Rea
         let ended = match from.by_ref().take(MAX_LINE).read_until(b'\n', &mut text) {
             Ok(n) => n == 0,
             // The frame of a killed run has no end; the line read so far may be whole.
-            Err(e) if compressed && e.kind() == io::ErrorKind::UnexpectedEof => text.is_empty(),
+            Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => text.is_empty(),
             Err(e) => return Err(e.into()),
         };
         if ended {

@@ -170,6 +170,18 @@ fn every_prefix_of_a_killed_run_is_readable() {
     }
 }
 
+#[test]
+fn a_record_in_gzip_is_read_and_a_cut_one_as_far_as_it_goes() {
+    let fast = flate2::Compression::fast();
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), fast);
+    std::io::Write::write_all(&mut gzip, &written(&lines(30), false)).unwrap();
+    let file = gzip.finish().unwrap();
+    let whole = RecordReader::read(file.as_slice()).unwrap();
+    assert!(whole.end.is_some() && whole.intervals.len() == 30);
+    let cut = RecordReader::read(&file[..file.len() - 20]).unwrap();
+    assert!(cut.end.is_none() && cut.intervals.len() <= 30);
+}
+
 /// A file that outlives its writer.
 #[derive(Clone, Default)]
 struct Disk(std::rc::Rc<std::cell::RefCell<Vec<u8>>>);

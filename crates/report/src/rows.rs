@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
+use record::form::refusal;
 use record::units::names::shown;
 use serde_json::{Value, json};
 
@@ -79,9 +80,17 @@ pub const COLUMNS: &[Column] = columns! {
     "findings" ["row/findings"] "`inspect`: the findings about it, with commas ([list](inspect.md#findings))";
 };
 
-/// Kinds of results, as their schemas name them.
-const KINDS: [&str; 9] = [
-    "verdict", "inspect", "rm", "fstrim", "verify", "why", "tune", "guard", "suite",
+/// The forms of results that this build reads.
+const FORMS: [&str; 9] = [
+    "trimbench.verdict/1",
+    "trimbench.inspect/1",
+    "trimbench.rm/1",
+    "trimbench.fstrim/1",
+    "trimbench.verify/1",
+    "trimbench.why/1",
+    "trimbench.tune/1",
+    "trimbench.guard/2",
+    "trimbench.suite/1",
 ];
 
 /// The outcomes of goals, the worst first.
@@ -105,11 +114,21 @@ impl<'a> Found<'a> {
         Found { kind, result }
     }
 
-    /// A result by its schema; `None` of any other JSON.
-    pub fn of(result: &'a Value) -> Option<Found<'a>> {
-        let schema = result.get("schema")?.as_str()?;
-        let kind = schema.strip_prefix("trimbench.")?.split('/').next()?;
-        KINDS.contains(&kind).then(|| Found::new(kind, result))
+    /// A result by its schema.
+    ///
+    /// # Errors
+    /// Why it is none that a table takes, in words that follow the file's name.
+    pub fn of(result: &'a Value) -> Result<Found<'a>, String> {
+        let schema = result["schema"].as_str().unwrap_or_default();
+        let form = schema.strip_prefix("trimbench.");
+        if let Some((kind, _)) = form.and_then(|form| form.split_once('/'))
+            && FORMS.contains(&schema)
+        {
+            return Ok(Found::new(kind, result));
+        }
+        let text = result.to_string();
+        let refused = FORMS.iter().find_map(|form| refusal(text.as_bytes(), form));
+        Err(refused.unwrap_or_else(|| "is no result of trimbench that a table takes".to_owned()))
     }
 
     /// Writes its rows, each a line of JSON. Returns how many there are.
@@ -369,8 +388,23 @@ mod tests {
             );
             assert!(old[0]["time"].is_string() && old[0]["file_system"] == "ext4");
         }
-        assert!(Found::of(&json!({"schema": "trimbench.watch/1"})).is_none());
-        assert!(Found::of(&json!({"schema": "other"})).is_none());
+    }
+
+    #[test]
+    fn another_version_of_a_form_is_no_row() {
+        for (schema, words) in [
+            (
+                "trimbench.rm/99",
+                "trimbench 9.0.0 wrote it as trimbench.rm/99",
+            ),
+            ("trimbench.guard/1", "reads trimbench.guard/2"),
+            ("trimbench.watch/1", "no result of trimbench"),
+            ("other", "no result of trimbench"),
+        ] {
+            let result = json!({"schema": schema, "origin": {"version": "9.0.0"}});
+            let why = Found::of(&result).unwrap_err();
+            assert!(why.contains(words), "{schema}: {why}");
+        }
     }
 
     #[test]

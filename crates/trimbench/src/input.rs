@@ -104,7 +104,7 @@ pub(crate) fn read(path: &Path) -> Result<Input, Error> {
 pub(crate) fn stem(path: &Path) -> String {
     let name = path.file_name().unwrap_or(path.as_os_str());
     let mut name = name.to_string_lossy().into_owned();
-    for ending in [".zst", ".jsonl", ".json"] {
+    for ending in [".zst", ".gz", ".jsonl", ".json"] {
         if let Some(rest) = name.strip_suffix(ending).filter(|rest| !rest.is_empty()) {
             name = rest.to_owned();
         }
@@ -126,7 +126,7 @@ pub(crate) fn of(name: &str, mut from: impl Read) -> Result<Input, InputError> {
     let all = io::Cursor::new(&begin).chain(from);
     let record = RecordReader::read(all).map_err(|error| match error {
         ReadError::Io(source) => InputError::unreadable(name, source),
-        error => match (&error, formats::sniff(&inside(begin))) {
+        error => match (&error, formats::sniff(&inside(&begin))) {
             (ReadError::NotARecord(_), kind) if !matches!(kind, Kind::Unknown | Kind::Record) => {
                 InputError::of(name, Unusable::Another(kind))
             }
@@ -148,26 +148,13 @@ pub(crate) fn begin(name: &str, from: &mut impl Read) -> Result<Vec<u8>, InputEr
 }
 
 /// Decompresses the begin of a text that may be compressed.
-pub(crate) fn inside(begin: Vec<u8>) -> Vec<u8> {
-    if !formats::is_compressed(&begin) {
-        return begin;
-    }
+pub(crate) fn inside(begin: &[u8]) -> Vec<u8> {
     let mut text = Vec::new();
-    if let Ok(decoder) = decompressed(begin, io::empty()) {
+    if let Ok(content) = record::content(begin) {
         // It ends where the begin does, in the middle of a frame.
-        let _ = decoder.take(formats::ENOUGH as u64).read_to_end(&mut text);
+        let _ = content.take(formats::ENOUGH as u64).read_to_end(&mut text);
     }
     text
-}
-
-/// Returns the content of a text compressed with zstd or gzip, of which the begin was read.
-pub(crate) fn decompressed(begin: Vec<u8>, rest: impl Read + 'static) -> io::Result<Box<dyn Read>> {
-    let gzip = begin.starts_with(&[0x1f, 0x8b]);
-    let all = io::Cursor::new(begin).chain(rest);
-    Ok(match gzip {
-        true => Box::new(flate2::read::MultiGzDecoder::new(all)),
-        false => Box::new(zstd::stream::read::Decoder::new(all)?),
-    })
 }
 
 /// Opens a file or a pipe that another process writes to; `-` is standard input.

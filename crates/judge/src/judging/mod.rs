@@ -171,6 +171,9 @@ fn with_its_part(
     if let Some(gain) = &verdict.gain {
         verdict.summary = format!("{} {}", gain.sentence, verdict.summary);
     }
+    // Even if it stalled, or its deletion was over: what the record lacks may be worse.
+    let why = window::cut_short(record).filter(|why| !verdict.reasons.contains(why));
+    verdict.reasons.extend(why);
     verdict.conditions = conditions(record, &verdict);
     (verdict, Some((window, main)))
 }

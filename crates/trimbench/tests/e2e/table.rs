@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::Write;
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
@@ -171,7 +172,7 @@ fn a_table_of_a_fleet_has_every_result_and_lists_what_is_damaged() {
     let damaged = fleet(&at);
     let done = table(&[at.to_str().unwrap()]);
     let text = done.stdout.clone();
-    let skipped = format!("{damaged} of {} files skipped", "1,007");
+    let skipped = format!("{damaged} of 1,007 files skipped, 0 without an end");
     done.fails_with(
         2,
         &[
@@ -460,4 +461,33 @@ fn a_table_has_records_cards_and_results_of_earlier_versions() {
         (&all[2]["model"], &all[2]["discard_us"]),
         (&json!("crucial-t500-2tb"), &json!(976.0))
     );
+}
+
+/// A record in gzip, the same without its end, and a result in the form of a later version.
+#[test]
+fn a_cut_record_is_listed_and_a_newer_result_is_skipped() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let record = testkit::formats::all("record").remove(0);
+    let fast = flate2::Compression::fast();
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), fast);
+    gzip.write_all(&record).unwrap();
+    fs::write(at.join("a.jsonl.gz"), gzip.finish().unwrap()).unwrap();
+    let lines = record.trim_ascii_end();
+    let last = lines.iter().rposition(|&byte| byte == b'\n').unwrap();
+    fs::write(at.join("cut.jsonl"), &lines[..last]).unwrap();
+    let newer = json!({"schema": "trimbench.rm/99", "origin": {"version": "9.0.0"}});
+    fs::write(at.join("newer.json"), newer.to_string()).unwrap();
+    let done = table(&[at.to_str().unwrap()]);
+    let all = rows(&done.stdout);
+    done.fails_with(
+        2,
+        &[
+            "cut.jsonl: has no end",
+            "newer.json: trimbench 9.0.0 wrote it as trimbench.rm/99",
+            "1 of 3 files skipped, 1 without an end",
+        ],
+    );
+    let reasons = |row: &Value| row["reasons"].as_str().unwrap().contains("interrupted");
+    assert_eq!(all.iter().map(reasons).collect::<Vec<_>>(), [false, true]);
 }

@@ -230,6 +230,7 @@ fn an_interrupted_run() {
     it.phases.pop();
     let verdict = it.verdict();
     assert_eq!(verdict.verdict, Finding::Stall, "a proven stall stays one");
+    assert!(verdict.reasons.contains(&Reason::Interrupted));
     // Stopped before the first discard.
     let mut it = run(0.1, 6.0..9.0, vec![]);
     (it.completed, it.length_s) = (false, 5.8);
@@ -278,7 +279,9 @@ fn an_interrupted_run() {
     // Killed in its recovery: the deletion was over.
     let mut it = run(0.1, 6.0..7.0, vec![]);
     (it.completed, it.length_s) = (false, 20.0);
-    assert_eq!(it.verdict().verdict, Finding::None);
+    let verdict = it.verdict();
+    assert_eq!(verdict.verdict, Finding::None);
+    assert_eq!(verdict.reasons, [Reason::Interrupted]);
 }
 
 #[test]

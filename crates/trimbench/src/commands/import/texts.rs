@@ -125,7 +125,7 @@ fn look(path: &Path) -> Result<Text, input::InputError> {
         });
     }
     let failed = |source| input::InputError::unreadable(&name, source);
-    let mut inside = input::decompressed(begin, rest).map_err(failed)?;
+    let mut inside = record::content(io::Cursor::new(begin).chain(rest)).map_err(failed)?;
     let begin = input::begin(&name, &mut inside)?;
     Ok(Text {
         kind: formats::sniff(&begin),

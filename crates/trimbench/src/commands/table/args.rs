@@ -17,8 +17,8 @@ docs/fleet.md lists the columns.";
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct TableArgs {
-    /// Records, device cards and JSON of other commands, plain or compressed with zstd, and
-    /// directories of them; - for standard input
+    /// Records, device cards and JSON of other commands, plain or compressed with zstd or
+    /// gzip, and directories of them; - for standard input
     #[arg(value_name = "FILE|DIR", required = true)]
     pub paths: Vec<PathBuf>,
 }

@@ -30,6 +30,7 @@ pub(crate) fn run(args: &TableArgs) -> Result<Exit, Error> {
         to,
         files: 0,
         skipped: 0,
+        without_end: 0,
         exit: Exit::Done,
     };
     for path in &args.paths {
@@ -38,11 +39,12 @@ pub(crate) fn run(args: &TableArgs) -> Result<Exit, Error> {
             false => table.file(path)?,
         }
     }
-    if table.skipped > 0 {
+    if table.skipped + table.without_end > 0 {
         Stream::Err.print(&format!(
-            "trimbench table: {} of {} files skipped\n",
+            "trimbench table: {} of {} files skipped, {} without an end\n",
             count(table.skipped),
-            count(table.files)
+            count(table.files),
+            count(table.without_end)
         ));
     }
     Ok(table.exit)
@@ -53,6 +55,7 @@ struct Table {
     to: Sink,
     files: u64,
     skipped: u64,
+    without_end: u64,
     exit: Exit,
 }
 
@@ -92,7 +95,14 @@ impl Table {
         self.files += 1;
         let name = input::name(path);
         match rows(path, &name) {
-            Ok(rows) => {
+            Ok((rows, is_whole)) => {
+                if !is_whole {
+                    self.without_end += 1;
+                    self.report(&usage(format!(
+                        "{name}: has no end: its run was killed, or the file is cut; its row has the \
+                         reason 'interrupted'"
+                    )));
+                }
                 let rows = names::harmless_json(&String::from_utf8_lossy(&rows));
                 self.to.write(|to| to.write_all(rows.as_bytes()))
             }
@@ -104,19 +114,24 @@ impl Table {
     }
 
     fn skip(&mut self, error: &Error) {
-        console::error(error);
         self.skipped += 1;
+        self.report(error);
+    }
+
+    fn report(&mut self, error: &Error) {
+        console::error(error);
         self.exit = error.exit();
     }
 }
 
-/// The rows of a file.
-fn rows(path: &Path, name: &str) -> Result<Vec<u8>, Error> {
-    let mut rows = Vec::new();
+/// The rows of a file, and whether it is whole: a record may have no end.
+fn rows(path: &Path, name: &str) -> Result<(Vec<u8>, bool), Error> {
+    let (mut rows, mut is_whole) = (Vec::new(), true);
     // Memory takes what is written to it.
     let mut add = |found: Found<'_>| drop(found.write(name, &mut rows));
     match Content::of(path, name)? {
         Content::Record(input) => {
+            is_whole = input.record.end.is_some();
             let verdict = json!(record_output::verdict(&input.record));
             add(Found::new("run", &verdict));
         }
@@ -130,8 +145,7 @@ fn rows(path: &Path, name: &str) -> Result<Vec<u8>, Error> {
                 }
             }
             for result in &results {
-                let found = Found::of(result);
-                add(found.ok_or_else(|| wrong("is no result of trimbench that a table takes"))?);
+                add(Found::of(result).map_err(|why| wrong(&why))?);
             }
         }
         Content::Text(text) => {
@@ -139,7 +153,7 @@ fn rows(path: &Path, name: &str) -> Result<Vec<u8>, Error> {
             add(Found::new("card", &card));
         }
     }
-    Ok(rows)
+    Ok((rows, is_whole))
 }
 
 enum Content {
@@ -151,7 +165,7 @@ impl Content {
     fn of(path: &Path, name: &str) -> Result<Content, Error> {
         let mut from = input::open(path)?;
         let begin = input::begin(name, &mut from)?;
-        let shown = input::inside(begin.clone());
+        let shown = input::inside(&begin);
         let mut lines = shown.split(|&byte| byte == b'\n');
         let first = String::from_utf8_lossy(lines.next().unwrap_or_default());
         if first.contains("\"line\":\"head\"") && first.contains("trimbench.run/") {
@@ -159,10 +173,7 @@ impl Content {
             return Ok(Content::Record(Box::new(input)));
         }
         let failed = |error| unreadable(path, error);
-        let mut from: Box<dyn Read> = match formats::is_compressed(&begin) {
-            true => input::decompressed(begin, from).map_err(failed)?,
-            false => Box::new(Cursor::new(begin).chain(from)),
-        };
+        let mut from = record::content(Cursor::new(begin).chain(from)).map_err(failed)?;
         let mut text = Vec::new();
         let read = from.by_ref().take(MOST + 1).read_to_end(&mut text);
         read.map_err(failed)?;
