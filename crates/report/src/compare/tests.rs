@@ -290,7 +290,7 @@ fn a_condition_without_a_result_has_the_change_and_its_need() {
         let condition: ChangeCondition = condition.parse().unwrap();
         let change = comparison.figures[0].changes[0].clone();
         let change = Change {
-            relative: Some(0.88),
+            relative: Some(0.881),
             relative_low: Some(-0.402),
             relative_high: Some(4.92),
             why: None,
@@ -299,7 +299,7 @@ fn a_condition_without_a_result_has_the_change_and_its_need() {
         let open = Some((Some("reader".to_owned()), change));
         words::outcome(&comparison, &condition, &Outcome::Unknown { open })
     };
-    let change = "is unknown: p99 of reader, new: +88 % (−40.2 to +492 %); it needs";
+    let change = "is unknown: p99 of reader, new: +88.1 % (−40.2 to +492 %); it needs";
     assert_eq!(result("p99 > +5%", 3), format!("{change} more repeats"));
     let few = format!("{change} three to five repeats of each run");
     assert_eq!(result("p99 > +5%", 1), few);

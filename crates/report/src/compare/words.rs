@@ -23,10 +23,8 @@ pub fn outcome(comparison: &Comparison, condition: &ChangeCondition, outcome: &O
     let figure = condition.figure.name();
     let moved = |actor: &Option<String>, change: &Change| {
         let whose = actor.as_ref().map_or(String::new(), |a| format!(" of {a}"));
-        let share = change.relative.map_or("from nothing".to_owned(), |share| {
-            let sign = if share > 0.0 { "+" } else { "" };
-            format!("{sign}{}", record::units::percent(share))
-        });
+        let share = change.relative;
+        let share = share.map_or("from nothing".to_owned(), |s| format!("{} %", signed(s)));
         format!("{figure}{whose}, {}: {share}", change.group)
     };
     match outcome {
