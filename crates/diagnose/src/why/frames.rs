@@ -43,6 +43,8 @@ pub enum Place {
     Writeback,
     /// A read or a write of its own.
     Io,
+    /// Completions of io_uring or libaio, and nothing shows whether any operation is in flight.
+    Completions,
     /// A server that answers for a file system (FUSE, NFS).
     Server,
     /// A worker of the kernel.
@@ -161,7 +163,7 @@ impl Place {
             Place::Journal | Place::LogForce | Place::Commit | Place::ExtentBusy => Cause::Commit,
             Place::Quotas | Place::Cleaner => Cause::Commit,
             Place::Writeback | Place::Throttled => Cause::Writeback,
-            Place::Io | Place::Queue => Cause::Io,
+            Place::Io | Place::Completions | Place::Queue => Cause::Io,
             Place::Lock | Place::Worker => Cause::Lock,
             Place::Server => Cause::Server,
             Place::Running => Cause::Cpu,
@@ -185,6 +187,7 @@ impl Place {
             Place::Commit => "the file system's commit",
             Place::Writeback => "writeback",
             Place::Io => "its own I/O",
+            Place::Completions => "completions, if any I/O is in flight",
             Place::Server => "a file system's server",
             Place::Worker => "a worker of the kernel",
             Place::Lock => "a lock",
@@ -341,6 +344,11 @@ mod tests {
                 &["folio_wait_bit_common", "filemap_read", "vfs_read"],
                 Place::Io,
             ),
+            (
+                &["io_cqring_wait", "__do_sys_io_uring_enter"],
+                Place::Completions,
+            ),
+            (&["read_events", "do_io_getevents"], Place::Completions),
             (&["rwsem_down_write_slowpath", "do_unlinkat"], Place::Lock),
             (
                 &["percpu_rwsem_wait", "__percpu_down_read", "vfs_write"],

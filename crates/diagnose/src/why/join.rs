@@ -124,8 +124,10 @@ fn in_order(
     all.sort_by(|a, b| {
         // Next to nothing in discards doesn't make one the first.
         let long_s = |one: &Victim| Some(one.discards_s).filter(|one| *one >= LEAST.1);
-        (long_s(b), b.blocked_s, b.seconds)
-            .partial_cmp(&(long_s(a), a.blocked_s, a.seconds))
+        // Of a whole machine, the own waits of `trimbench rm` and `watch` are not the question.
+        let is_other = |one: &Victim| *subject != Subject::All || one.name != "trimbench";
+        (long_s(b), is_other(b), b.blocked_s, b.seconds)
+            .partial_cmp(&(long_s(a), is_other(a), a.blocked_s, a.seconds))
             .unwrap_or(std::cmp::Ordering::Equal)
     });
     let (mut servers, mut own): (Vec<Victim>, Vec<Victim>) = all
@@ -258,9 +260,9 @@ struct Waiting {
     by_function: Vec<(&'static str, Candidates)>,
     /// When any discard was in flight.
     discards: Spans,
-    /// The cause of a wait for a lock on a file. Of a whole machine, programs that wait for each
-    /// other by design are none that wait for storage.
-    for_program: Cause,
+    /// Whether it is of a whole machine. Then programs that wait for each other by design, or at a
+    /// queue that may be empty, are none that wait for storage.
+    of_machine: bool,
     /// The calls of programs that sent discards.
     own: Vec<OwnCalls>,
 }
@@ -339,10 +341,7 @@ impl Waiting {
                 .collect(),
             all: candidates(&all),
             by_function: by_function.collect(),
-            for_program: match subject {
-                Subject::All => Cause::Sleep,
-                _ => Cause::Lock,
-            },
+            of_machine: *subject == Subject::All,
             discards: any.fold(Spans::default(), |sum, one| sum.with(one)),
             own: own::calls(observation, subject),
         }
@@ -390,10 +389,16 @@ impl Waiting {
 
     /// The causes of a wait by one look at a thread, with seconds that add up to `seconds`.
     fn causes(&self, sample: &Sample, stack: &[String], seconds: f64) -> Vec<(Cause, f64)> {
-        if sample.waits_for_program() {
-            return vec![(self.for_program, seconds)];
+        let is_by_design = sample.waits_for_program();
+        let own = match sample.place.cause() {
+            _ if self.of_machine && (is_by_design || sample.place == Place::Completions) => {
+                Cause::Sleep
+            }
+            cause => cause,
+        };
+        if is_by_design {
+            return vec![(own, seconds)];
         }
-        let own = sample.place.cause();
         if !sample.place.is_behind_a_device() || sample.nowhere || seconds <= 0.0 {
             return vec![(own, seconds)];
         }
@@ -439,6 +444,7 @@ fn victims(observation: &Observation, waiting: &Waiting, subject: &Subject) -> V
     pids.into_iter()
         .map(|(pid, name)| gather(observation, waiting, pid, name, &|one| one == pid).0)
         .filter(|victim| victim.seconds > 0.0)
+        .filter(|victim| *subject != Subject::All || victim.blocked_s > 0.0)
         .collect()
 }
 

@@ -16,7 +16,7 @@ mod cleaner;
 mod listing;
 
 use super::Subject;
-use super::frames::{Place, is_elsewhere, place};
+use super::frames::{Place, is_elsewhere};
 use below::{Late, Memory, is_of_call};
 use cleaner::Cleaners;
 pub use cleaner::Deleted;
@@ -452,7 +452,7 @@ impl Sampler {
                 thread.wait_channel().into_iter().collect()
             }
         };
-        sample.place = place(stack.iter().map(String::as_str));
+        sample.place = self.place_of(thread, sample, &stack);
         sample.stack = match self.stacks.get(&stack) {
             Some(index) => *index,
             None => {

@@ -441,6 +441,35 @@ fn a_lock_that_another_program_holds_is_not_discards_fault() {
 }
 
 #[test]
+fn an_idle_queue_of_a_whole_machine_is_no_io_and_one_behind_discards_is_found() {
+    let mut seen = observation(Place::Completions, &["read_events"], Some(DISK));
+    assert!(waits(&seen, &Subject::All).is_empty());
+    let named = &waits(&seen, &Subject::Process(7))[0];
+    assert_eq!(named.seconds_of(Cause::Io), named.seconds);
+    discard(&mut seen, 40, 1);
+    let victim = &waits(&seen, &Subject::All)[0];
+    assert!(victim.discards_s > 5.0, "{victim:?}");
+    assert_eq!(victim.blocked_s, victim.discards_s);
+}
+
+#[test]
+fn trimbench_does_not_head_the_report_of_a_machine() {
+    let mut seen = observation(Place::Io, &["io_schedule"], Some(DISK));
+    seen.sampled.threads[0].comm = "trimbench".to_owned();
+    seen.sampled.threads.push(SampledThread {
+        thread: Thread { pid: 8, tid: 8 },
+        comm: "vim".to_owned(),
+        kernel: false,
+    });
+    let shorter = seen.sampled.samples[..100].to_vec();
+    let shorter = shorter.into_iter().map(|one| Sample { thread: 1, ..one });
+    seen.sampled.samples.extend(shorter);
+    let why = explain(&seen, &Subject::All, None);
+    let names: Vec<&str> = why.victims.iter().map(|one| &*one.name).collect();
+    assert_eq!(names, ["vim", "trimbench"], "{}", why.sentence);
+}
+
+#[test]
 fn a_command_that_is_over_at_once_was_not_seen_to_wait() {
     let mut seen = observation(Place::Running, &[], None);
     seen.sampled.samples.truncate(1);

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use linux::tasks::{self, Call, Thread};
 
-use super::Sampler;
+use super::super::frames::{Place, place};
+use super::{Sample, Sampler};
 
 /// Of a process with more files open than this nobody asks on which devices they are.
 const MOST_FILES: usize = 64;
@@ -17,13 +18,18 @@ const FILES_S: f64 = 1.0;
 /// The device through which a process serves a file system.
 const FUSE: &str = "/dev/fuse";
 
+/// The link of a descriptor that is a ring of io_uring.
+const RING: &str = "anon_inode:[io_uring]";
+
 /// The facts that a process' open files show.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Open {
     /// Where all of them are that count for a queue.
     place: Option<usize>,
     /// Whether it serves a file system.
     serves: bool,
+    /// The descriptors that are rings of io_uring.
+    rings: Vec<u64>,
 }
 
 /// Whether a function of a stack is that of a system call, on x86-64 and ARM.
@@ -76,9 +82,33 @@ impl Sampler {
     /// there, or it answers for a file system: FUSE over io_uring keeps an operation in flight for
     /// each request to come.
     pub(super) fn awaits_requests(&mut self, thread: Thread, call: &Call, now_s: f64) -> bool {
-        let in_flight = || thread.ring_in_flight(call.first);
         call.name() == Some("io_uring_enter")
-            && (in_flight() == Some(0) || self.open_of(thread, now_s).serves)
+            && (self.in_flight(thread, call, now_s) == Some(0)
+                || self.open_of(thread, now_s).serves)
+    }
+
+    /// Operations in flight in the ring that a thread waits at. A program may name its ring by the
+    /// index of its registration instead of a descriptor: then of its only ring, or none if no ring
+    /// of the process has any.
+    fn in_flight(&mut self, thread: Thread, call: &Call, now_s: f64) -> Option<u32> {
+        thread.ring_in_flight(call.first).or_else(|| {
+            let rings = self.open_of(thread, now_s).rings;
+            let all = rings.iter().map(|ring| thread.ring_in_flight(*ring));
+            let all: Vec<u32> = all.collect::<Option<_>>()?;
+            let is_idle = || all.iter().all(|one| *one == 0);
+            all.first().copied().filter(|_| all.len() == 1 || is_idle())
+        })
+    }
+
+    /// The place of a thread with this stack.
+    pub(super) fn place_of(&mut self, thread: Thread, sample: &Sample, stack: &[String]) -> Place {
+        let found = place(stack.iter().map(String::as_str));
+        let ring = sample
+            .call
+            .filter(|call| call.name() == Some("io_uring_enter"));
+        let ring = ring.filter(|_| found == Place::Completions);
+        let in_flight = ring.and_then(|call| self.in_flight(thread, &call, sample.at_s));
+        in_flight.map_or(found, |_| Place::Io)
     }
 
     /// The place that a queue's operations go to, if it is the only one of the process' open files.
@@ -92,15 +122,16 @@ impl Sampler {
     fn open_of(&mut self, thread: Thread, now_s: f64) -> Open {
         let known = self.open_at.get(&thread.pid);
         if let Some((_, open)) = known.filter(|one| now_s - one.0 < FILES_S) {
-            return *open;
+            return open.clone();
         }
         let all = thread.descriptors();
         let mut places: Vec<usize> = Vec::new();
-        let is_fuse = |number: &u64| {
-            std::fs::read_link(thread.descriptor(*number))
-                .is_ok_and(|path| path.as_os_str() == FUSE)
-        };
-        let serves = all.iter().take(MOST_FILES).any(is_fuse);
+        let (mut serves, mut rings) = (false, Vec::new());
+        for number in all.iter().take(MOST_FILES) {
+            let link = std::fs::read_link(thread.descriptor(*number)).unwrap_or_default();
+            serves |= link.as_os_str() == FUSE;
+            rings.extend(Some(*number).filter(|_| link.as_os_str() == RING));
+        }
         if all.len() <= MOST_FILES {
             let direct = all.iter().copied().filter(|one| thread.is_direct(*one));
             let direct: Vec<u64> = direct.collect();
@@ -112,8 +143,9 @@ impl Sampler {
         let open = Open {
             place: (places.len() == 1).then(|| places[0]),
             serves,
+            rings,
         };
-        self.open_at.insert(thread.pid, (now_s, open));
+        self.open_at.insert(thread.pid, (now_s, open.clone()));
         open
     }
 
@@ -363,6 +395,46 @@ mod tests {
             sleep.wait().unwrap();
             assert_eq!(waits, [expected, false], "{path}");
         }
+    }
+
+    #[test]
+    fn an_idle_ring_that_is_registered_awaits_requests() {
+        let Ok(ring) = load::ring::Ring::new(1) else {
+            return;
+        };
+        let own = std::process::id();
+        let thread = Thread { pid: own, tid: own };
+        let is_ring = |number: &u64| {
+            std::fs::read_link(thread.descriptor(*number)).is_ok_and(|link| link == Path::new(RING))
+        };
+        let number = thread.descriptors().into_iter().find(is_ring).unwrap();
+        if thread.ring_in_flight(number).is_none() {
+            return;
+        }
+        let pidfd = rustix::process::pidfd_open(
+            rustix::process::getpid(),
+            rustix::process::PidfdFlags::empty(),
+        );
+        let ring_too = || {
+            let flags = rustix::process::PidfdGetfdFlags::empty();
+            let pidfd = pidfd.as_ref().unwrap();
+            rustix::process::pidfd_getfd(pidfd, number as i32, flags).unwrap()
+        };
+        for (input, expected) in [(Stdio::from(ring_too()), true), (Stdio::null(), false)] {
+            let mut sleep = Command::new("sleep")
+                .arg("60")
+                .stdin(input)
+                .spawn()
+                .unwrap();
+            let pid = sleep.id();
+            let thread = Thread { pid, tid: pid };
+            // It names no descriptor, as a program does that registered its ring.
+            let waits = sampler().awaits_requests(thread, &call("io_uring_enter"), 1.0);
+            sleep.kill().unwrap();
+            sleep.wait().unwrap();
+            assert_eq!(waits, expected);
+        }
+        drop(ring);
     }
 
     #[test]

@@ -209,9 +209,12 @@ impl Sampler {
             let before = self.found.samples.len();
             self.look(thread, now_s);
             let sample = self.found.samples[before..].first_mut();
-            if let Some(sample) = sample.filter(|one| waits_for_queue(one) && idle(thread)) {
-                sample.place = Place::Sleep;
-                sample.call = None;
+            if let Some(sample) = sample.filter(|one| waits_for_queue(one)) {
+                sample.place = Place::Io;
+                if idle(thread) {
+                    sample.place = Place::Sleep;
+                    sample.call = None;
+                }
             }
             if !self.known.contains_key(&thread) {
                 ended.push(thread);
@@ -238,7 +241,8 @@ impl Sampler {
 
 fn waits_for_queue(sample: &Sample) -> bool {
     let call = sample.call.and_then(Call::name);
-    sample.place == Place::Io && matches!(call, Some("io_uring_enter" | "io_getevents"))
+    matches!(sample.place, Place::Io | Place::Completions)
+        && matches!(call, Some("io_uring_enter" | "io_getevents"))
 }
 
 #[cfg(test)]
