@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pace::{Discards, Flushes, GoalResult, Kept, Limit, Observed, Others, Why};
+use pace::{Discards, Flushes, GoalResult, Kept, Limit, Observed, Others, Why, Witness};
 use record::absence::Absent;
 use storage::FileSystem;
 
@@ -175,15 +175,30 @@ impl Summary {
             ..self
         }
     }
+
+    /// Makes a goal uncertain that only our own reads met while btrfs' cleaner was at work: programs
+    /// that sync wait for its transactions, and reads don't.
+    pub(crate) fn beside_cleaner(mut self) -> Summary {
+        let is_only_canary = |goal: &GoalResult| {
+            matches!(goal.limit, Limit::Slowdown(_))
+                && goal.kept == Kept::Met
+                && goal.witness == Some(Witness::Canary)
+        };
+        let goals = self.goals.iter_mut().filter(|goal| is_only_canary(goal));
+        for goal in goals.filter(|_| self.cleaned.is_some()) {
+            goal.kept = Kept::Unsure;
+        }
+        self
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_goal_is_not_judged_by_discards_that_come_later() {
-        let result = |limit| GoalResult {
+    /// A goal that was met, by our own reads.
+    fn met(limit: Limit) -> GoalResult {
+        GoalResult {
             limit,
             kept: Kept::Met,
             measured: Some(pace::Measured {
@@ -191,10 +206,31 @@ mod tests {
                 low: 0.02,
                 high: 0.04,
             }),
-            witness: Some(pace::Witness::Canary),
+            witness: Some(Witness::Canary),
             first_missed_s: None,
             worst: None,
+        }
+    }
+
+    #[test]
+    fn own_reads_beside_the_cleaner_make_no_goal_certain() {
+        let kept = |cleaned, witness| {
+            let met = met(Limit::Slowdown(0.1));
+            let summary = Summary {
+                cleaned,
+                goals: vec![GoalResult { witness, ..met }],
+                ..Summary::default()
+            };
+            summary.beside_cleaner().goals[0].kept
         };
+        let work = Some(Cleaned::default());
+        assert_eq!(kept(work, Some(Witness::Canary)), Kept::Unsure);
+        assert_eq!(kept(work, Some(Witness::Flushers)), Kept::Met);
+        assert_eq!(kept(None, Some(Witness::Canary)), Kept::Met);
+    }
+
+    #[test]
+    fn a_goal_is_not_judged_by_discards_that_come_later() {
         let limits = [
             Limit::Slowdown(0.1),
             Limit::MaxLatency(Duration::from_millis(5)),
@@ -202,7 +238,7 @@ mod tests {
         ];
         let summary = Summary {
             counted: true,
-            goals: limits.map(result).to_vec(),
+            goals: limits.map(met).to_vec(),
             ..Summary::default()
         };
         let later = summary.without_discards(FileSystem::Btrfs);

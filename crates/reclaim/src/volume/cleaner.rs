@@ -1,5 +1,6 @@
 //! Waits for btrfs' cleaner, which frees deleted subvolumes at its own pace.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -24,6 +25,9 @@ const ASLEEP: Duration = Duration::from_secs(3);
 pub struct Cleaned {
     /// Subvolumes deleted.
     pub subvolumes: u64,
+    /// Subvolumes that other programs had deleted, and that it freed meanwhile. Nothing tells their
+    /// bytes from ours.
+    pub others: u64,
     /// How long the cleaner took to free them, with their discards, in all.
     pub took: Duration,
     /// How much longer discards slowed others down in that time than the goal allows.
@@ -41,6 +45,10 @@ pub(crate) struct Cleaner {
     freed: u64,
     /// The numbers and paths of subvolumes that were deleted since.
     deleted: Vec<(u64, PathBuf)>,
+    /// The numbers of all that were deleted.
+    own: HashSet<u64>,
+    /// The subvolumes of others that are still to be freed.
+    others: Vec<u64>,
     /// How many were freed together last.
     together: usize,
     /// Bytes of the piece that may still be freed.
@@ -55,7 +63,9 @@ pub(crate) struct Cleaner {
 impl Cleaner {
     /// Returns how many bytes a subvolume has freed on average; `None` before the first.
     fn usual(&self) -> Option<u64> {
-        self.freed.checked_div(self.done.subvolumes)
+        self.freed
+            .checked_div(self.done.subvolumes + self.done.others)
+            .filter(|_| self.done.subvolumes > 0)
     }
 
     /// Begins to wait.
@@ -79,6 +89,16 @@ impl Cleaner {
             *awake = Instant::now();
         }
         awake.elapsed() >= ASLEEP
+    }
+
+    /// Takes the subvolumes that are still to be freed, and counts those of others that were freed
+    /// since the last look.
+    fn look_at(&mut self, pending: Vec<u64>) {
+        self.deleted.retain(|(id, _)| pending.contains(id));
+        let freed = self.others.iter().filter(|id| !pending.contains(id));
+        self.done.others += freed.count() as u64;
+        self.others = pending;
+        self.others.retain(|id| !self.own.contains(id));
     }
 
     /// Adds the time since the last look to that of quotas, if the cleaner or a commit of ours is
@@ -127,6 +147,7 @@ impl Volume {
         let done = self.throttle.call(listener, move || subvolume.delete(on))?;
         if done.is_ok() {
             self.cleaner.deleted.push((subvolume.id, path.to_owned()));
+            self.cleaner.own.insert(subvolume.id);
         }
         Ok(done)
     }
@@ -169,7 +190,12 @@ impl Volume {
     /// Waits, and leaves those subvolumes as deleted that wait for a process.
     fn watch(&mut self, cleaner: &mut Cleaner, listener: &mut Listener<'_>) -> Result<()> {
         let on = self.throttle.directory()?;
+        let pending =
+            || pending(&on).map_err(ReclaimError::io("see what is deleted on", shown(&on)));
+        // What was freed of others before doesn't count.
+        cleaner.others.clear();
         let mut free = self.throttle.free_bytes();
+        cleaner.look_at(pending()?);
         while !cleaner.deleted.is_empty() && !cleaner.is_asleep() {
             // The commit wakes the cleaner; a later one brings the discards of what it freed.
             self.throttle.sync(&mut sampling(cleaner, listener))?;
@@ -178,9 +204,7 @@ impl Volume {
                 self.look_at_growth(cleaner, &mut free, false)?;
                 self.throttle
                     .pause(LOOK, &mut sampling(cleaner, listener))?;
-                let pending =
-                    pending(&on).map_err(ReclaimError::io("see what is deleted on", shown(&on)))?;
-                cleaner.deleted.retain(|(id, _)| pending.contains(id));
+                cleaner.look_at(pending()?);
             }
         }
         self.throttle.sync(&mut sampling(cleaner, listener))?;
@@ -213,5 +237,29 @@ fn sampling<'a>(
     move |event| {
         cleaner.sample();
         listener(event)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn subvolumes_that_others_deleted_are_counted_when_they_are_freed() {
+        let mut cleaner = Cleaner {
+            deleted: vec![(260, "own".into()), (261, "open".into())],
+            own: HashSet::from([260, 261]),
+            ..Cleaner::default()
+        };
+        for pending in [
+            vec![257, 258, 260, 261],
+            vec![258, 260, 261],
+            vec![258, 261],
+        ] {
+            cleaner.look_at(pending);
+        }
+        assert_eq!(cleaner.done.others, 1);
+        assert_eq!(cleaner.others, [258]);
+        assert_eq!(cleaner.deleted, [(261, "open".into())]);
     }
 }

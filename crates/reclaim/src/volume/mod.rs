@@ -323,6 +323,7 @@ impl Volume {
         if self.stack.sends_in_background() {
             return Ok(summary.without_discards(self.stack.file_system));
         }
+        let summary = summary.beside_cleaner();
         Ok(match self.stack.commit {
             Commit::File => summary,
             Commit::Within | Commit::Whole => Summary {

@@ -57,6 +57,7 @@ pub(crate) fn measured(summary: &Summary, given: &GoalArgs) -> Value {
         "protected": observed.and_then(|observed| observed.group),
         "cleaner": summary.cleaned.map(|work| json!({
             "subvolumes": work.subvolumes,
+            "others": work.others,
             "seconds": seconds(work.took),
             "beyond_goal_s": seconds(work.beyond),
             "quotas_s": work.quotas.map(seconds),

@@ -232,7 +232,11 @@ fn cleaned(work: &Cleaned, summary: &Summary) -> Vec<String> {
         )
     });
     let took = length(took);
-    let work = format!("the kernel's cleaner freed {subvolumes} in {took}{quotas}");
+    let others = match work.others {
+        0 => String::new(),
+        others => format!(", and {others} that others had deleted: their space is counted too"),
+    };
+    let work = format!("the kernel's cleaner freed {subvolumes} in {took}{quotas}{others}");
     std::iter::once(work).chain(missed).collect()
 }
 
@@ -377,6 +381,7 @@ mod tests {
     fn the_cleaners_excess_is_reported_where_the_goal_was_not_certainly_met() {
         let cleaned = Cleaned {
             subvolumes: 20,
+            others: 5,
             took: Duration::from_secs(3),
             beyond: Duration::from_millis(1800),
             quotas: Some(Duration::from_secs(1)),
@@ -395,7 +400,7 @@ mod tests {
         };
         let (met, missed) = (summary(&of(Kept::Met)), summary(&of(Kept::Missed)));
         let work = "the kernel's cleaner freed 20 subvolumes in 3.0 s, 1.0 s of it in the accounting of \
-                    quotas";
+                    quotas (btrfs quota disable saves it), and 5 that others had deleted";
         assert!(met.contains(work) && missed.contains(work), "{met}");
         let excess = "goal missed by the kernel's cleaner, 1.8 s";
         assert!(missed.contains(excess) && !met.contains(excess), "{missed}");
