@@ -92,6 +92,25 @@ fn small_snapshots_share_a_piece() {
     assert_eq!(deleted(here), "");
 }
 
+#[test]
+fn subvolumes_that_others_deleted_just_before_are_counted_apart() {
+    let Some(fs) = btrfs() else { return };
+    let here = fs.path();
+    let names = snapshots(here, 6, 2);
+    for name in &names[1..] {
+        must("btrfs", &["subvolume", "delete", &path(here, name)]);
+    }
+    let done = removed(
+        here,
+        &with(&[&QUICK[..], &["--json", "-"]].concat(), &names[..1]),
+    );
+    let json: serde_json::Value = serde_json::from_str(&done.succeeds().stdout).unwrap();
+    let cleaner = &json["file_systems"][0]["cleaner"];
+    assert_eq!(cleaner["subvolumes"], 1, "{json}");
+    let others = cleaner["others"].as_u64().unwrap();
+    assert!((1..=5).contains(&others), "{json}");
+}
+
 /// As snapper has them.
 #[test]
 fn a_read_only_snapshot_below_a_directory_is_deleted_with_it() {

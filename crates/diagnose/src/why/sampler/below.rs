@@ -87,9 +87,9 @@ impl Sampler {
                 || self.open_of(thread, now_s).serves)
     }
 
-    /// Operations in flight in the ring that a thread waits at. A program may name its ring by the
-    /// index of its registration instead of a descriptor: then of its only ring, or none if no ring
-    /// of the process has any.
+    /// Operations in flight in the ring that a thread waits at. A program may name its ring by an
+    /// index instead of a descriptor. Then they are known if the process has one ring, or if none of
+    /// its rings has any.
     fn in_flight(&mut self, thread: Thread, call: &Call, now_s: f64) -> Option<u32> {
         thread.ring_in_flight(call.first).or_else(|| {
             let rings = self.open_of(thread, now_s).rings;
