@@ -172,7 +172,7 @@ fn a_table_of_a_fleet_has_every_result_and_lists_what_is_damaged() {
     let damaged = fleet(&at);
     let done = table(&[at.to_str().unwrap()]);
     let text = done.stdout.clone();
-    let skipped = format!("{damaged} of 1,007 files skipped, 0 without an end");
+    let skipped = format!("{damaged} of 1,007 files skipped\n");
     done.fails_with(
         2,
         &[
@@ -329,17 +329,23 @@ fn answers() -> Vec<Vec<String>> {
     ]
 }
 
+/// A folder with the fleet's table, `fleet.jsonl`.
+fn fleets_table() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().join("fleet");
+    fs::create_dir(&at).unwrap();
+    fleet(&at);
+    let rows = table(&[at.to_str().unwrap()]).stdout;
+    fs::write(folder.path().join("fleet.jsonl"), rows).unwrap();
+    folder
+}
+
 #[test]
 fn the_questions_of_the_manual_have_the_known_answers() {
     if lacks_rare("duckdb") {
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
-    let at = folder.path().join("fleet");
-    fs::create_dir(&at).unwrap();
-    fleet(&at);
-    let file = folder.path().join("fleet.jsonl");
-    fs::write(&file, table(&[at.to_str().unwrap()]).stdout).unwrap();
+    let folder = fleets_table();
     let (questions, answers) = (questions(), answers());
     assert_eq!((questions.len(), answers.len()), (12, 12));
     for (question, answer) in questions.iter().zip(answers) {
@@ -359,12 +365,7 @@ fn spark_answers_the_questions_as_duckdb_does() {
     if !only_in_soak() || lacks_rare("spark-sql") || lacks_rare("java") {
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
-    let at = folder.path().join("fleet");
-    fs::create_dir(&at).unwrap();
-    fleet(&at);
-    let file = folder.path().join("fleet.jsonl");
-    fs::write(&file, table(&[at.to_str().unwrap()]).stdout).unwrap();
+    let folder = fleets_table();
     let free = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = free.local_addr().unwrap().port().to_string();
     drop(free);
@@ -402,7 +403,7 @@ fn spark_answers_the_questions_as_duckdb_does() {
     let portable = |question: &&String| !question.contains("--");
     let asked: Vec<String> = questions.iter().filter(portable).cloned().collect();
     assert!(asked.len() >= 3);
-    let source = format!("json.`{}`", file.display());
+    let source = format!("json.`{}`", folder.path().join("fleet.jsonl").display());
     let script = asked
         .join("SELECT 'next';\n")
         .replace("'fleet.jsonl'", &source);

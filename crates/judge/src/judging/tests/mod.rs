@@ -1,6 +1,7 @@
 //! The judge against records whose truth is known: drives measured in 2024,
 //! rebuilt and as recorded, and everything that only looks like a TRIM stall.
 
+mod baselines;
 mod build;
 mod claims;
 mod continuous;

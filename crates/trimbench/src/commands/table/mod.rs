@@ -40,11 +40,14 @@ pub(crate) fn run(args: &TableArgs) -> Result<Exit, Error> {
         }
     }
     if table.skipped + table.without_end > 0 {
+        let ends = match table.without_end {
+            0 => String::new(),
+            some => format!(", {} without an end", count(some)),
+        };
         Stream::Err.print(&format!(
-            "trimbench table: {} of {} files skipped, {} without an end\n",
+            "trimbench table: {} of {} files skipped{ends}\n",
             count(table.skipped),
-            count(table.files),
-            count(table.without_end)
+            count(table.files)
         ));
     }
     Ok(table.exit)
