@@ -1,18 +1,19 @@
 //! The discards of a deletion, from where the files lie.
 
 use std::collections::HashMap;
-use std::fs::{self, Metadata};
+use std::fs::{self, File, Metadata};
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use linux::files::{self, Caching, FileError, FileExtent};
+use linux::trim::FreeSpace;
 use record::units::names::shown;
 use ssd::Card;
 use storage::stack::Stack;
 
-use super::{Cuts, Forecast, Most, count, joined};
+use super::{Cuts, Forecast, Most, count, extents, joined};
 
 /// Why a deletion can't be forecast.
 #[derive(Debug, thiserror::Error)]
@@ -93,20 +94,31 @@ pub fn if_deleted(
         found.push(freed.into_iter().map(range).collect());
     }
     let kernel = linux::host::kernel_version();
-    let apart = fs.is_some_and(|fs| fs.rules().discards_again(kernel, fs.journal));
-    let most = apart.then(|| count(requests(found.clone(), true), cuts, card));
-    let joined = count(requests(found, by_file), cuts, card);
-    let more = most.filter(|most| most.commands > joined.commands);
-    let most = more.map(|most| Most {
-        commands: most.commands,
-        stall_s: most.time.map(|cost| cost.stall_s),
-    });
+    let again = fs.is_some_and(|fs| fs.rules().discards_again(kernel, fs.journal));
+    // Where free space is discarded again, neighbours are one if the same commit frees them.
+    let together = requests(found.clone(), by_file);
+    let usual = count(together.clone(), cuts, card);
+    let (mut sent, mut most) = (usual.clone(), None);
+    if again {
+        let free = free_behind(first, &together).unwrap_or_default();
+        let free = joined(sorted([free, found.concat()].concat()));
+        let reach = |ranges| count(reaching(ranges, &free, cuts.group), cuts, card);
+        sent = reach(together);
+        let apart = reach(requests(found, true));
+        most = (apart.commands > sent.commands).then(|| Most {
+            commands: apart.commands,
+            again_bytes: apart.bytes.saturating_sub(usual.bytes),
+            stall_s: apart.time.map(|cost| cost.stall_s),
+        });
+    }
     let kept_files = (walk.seen.len() - walk.files.len()) as u64;
     Ok(Forecast {
+        bytes: usual.bytes,
+        again_bytes: sent.bytes.saturating_sub(usual.bytes),
         most,
         unwritten_bytes,
         kept_files,
-        ..joined
+        ..sent
     })
 }
 
@@ -115,11 +127,32 @@ fn requests(mut files: Vec<Vec<Range<u64>>>, by_file: bool) -> Vec<Range<u64>> {
     if !by_file {
         files = vec![files.concat()];
     }
-    let in_order = |mut ranges: Vec<Range<u64>>| {
-        ranges.sort_by_key(|range| range.start);
-        joined(ranges)
-    };
+    let in_order = |ranges| joined(sorted(ranges));
     files.into_iter().flat_map(in_order).collect()
+}
+
+fn sorted(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
+    ranges.sort_by_key(|range| range.start);
+    ranges
+}
+
+/// The free extents of a file system from the first of some ranges on, as far as it tells.
+fn free_behind(path: &Path, ranges: &[Range<u64>]) -> Option<Vec<Range<u64>>> {
+    let first = ranges.iter().map(|range| range.start).min()?;
+    let free = FreeSpace::open(&File::open(path).ok()?)?;
+    extents(free, &(first..u64::MAX)).ok()
+}
+
+/// Ranges that go on to the end of what is free behind them in their block group. `free`: joined,
+/// with the ranges in it.
+fn reaching(ranges: Vec<Range<u64>>, free: &[Range<u64>], group: Option<u64>) -> Vec<Range<u64>> {
+    let reach = |range: Range<u64>| {
+        let behind = free.partition_point(|free| free.end < range.end);
+        let group = group.map_or(u64::MAX, |group| range.end.next_multiple_of(group));
+        let end = free.get(behind).map_or(range.end, |free| free.end);
+        range.start..end.min(group).max(range.end)
+    };
+    ranges.into_iter().map(reach).collect()
 }
 
 fn metadata(path: &Path) -> Result<Metadata, DeletionError> {
@@ -197,6 +230,19 @@ mod tests {
         let files = || vec![vec![8..12, 0..4], vec![4..8], vec![]];
         assert_eq!(requests(files(), false), vec![0..12]);
         assert_eq!(requests(files(), true), [0..4, 8..12, 4..8]);
+    }
+
+    #[test]
+    fn a_discard_goes_on_to_the_next_used_block_of_its_group() {
+        let free = [0..30, 40..120];
+        let reached = |range: Range<u64>| reaching(vec![range], &free, Some(100))[0].clone();
+        assert_eq!(reached(10..12), 10..30);
+        assert_eq!(reached(29..30), 29..30);
+        assert_eq!(reached(50..60), 50..100);
+        // The rest of the group behind is reached by the part that lies there.
+        assert_eq!(reached(90..100), 90..100);
+        assert_eq!(reached(90..110), 90..120);
+        assert_eq!(reaching(vec![10..12], &[], Some(100)), vec![10..12]);
     }
 
     #[test]

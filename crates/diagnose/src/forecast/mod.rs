@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use linux::trim::{FreeSpace, Unused};
 use record::DiscardSetting;
+use record::units::{self, bytes, counted, latency_us, seconds};
 use serde::Serialize;
 use ssd::Card;
 use ssd::card::{Note, Sure};
@@ -30,15 +31,18 @@ const LINUX_MOST: u64 = (1 << 32) - 4096;
 /// A forecast.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Forecast {
-    /// Bytes that will be discarded.
+    /// Bytes that come free and will be discarded.
     pub bytes: u64,
+    /// Free bytes behind them that will be discarded once more.
+    pub again_bytes: u64,
     /// Commands, as the mount's own device counts them.
     pub commands: u64,
     /// The largest of them, in bytes.
     pub largest_bytes: u64,
     /// The time that they take, by a device card; `None` without one.
     pub time: Option<Cost>,
-    /// The most that it may be where the file system may not join neighbours; `None` where it does.
+    /// The most that it may be if each file is discarded apart; `None` where the file system joins
+    /// neighbours, or there are none.
     pub most: Option<Most>,
     /// Bytes that come free without a discard: allocated and never written, on XFS.
     pub unwritten_bytes: u64,
@@ -51,7 +55,9 @@ pub struct Forecast {
 pub struct Most {
     /// Commands.
     pub commands: u64,
-    /// For which nothing else is served, in seconds: each as long as its file; `None` without a card.
+    /// Bytes of them that were free before.
+    pub again_bytes: u64,
+    /// For which nothing else is served, in seconds; `None` without a card.
     pub stall_s: Option<f64>,
 }
 
@@ -181,32 +187,34 @@ fn count(
 /// A forecast in a sentence. `verb`: the action, as `deleting`.
 pub fn sentence(forecast: &Forecast, verb: &str) -> String {
     let most = forecast.most.as_ref();
-    let commands = match most {
-        Some(most) => {
-            let least = record::units::count(forecast.commands);
-            format!(
-                "{least} to {}",
-                record::units::counted(most.commands, "discard")
-            )
-        }
-        None => record::units::counted(forecast.commands, "discard"),
+    let upto = |least: String, most: Option<String>| match most {
+        Some(most) if most != least => format!("{least} to {most}"),
+        _ => least,
     };
     let mut text = format!(
-        "{verb} {}: {commands}",
-        record::units::bytes(forecast.bytes)
+        "{verb} {}: {}",
+        bytes(forecast.bytes),
+        match most {
+            Some(most) => format!(
+                "{} to {}",
+                units::count(forecast.commands),
+                counted(most.commands, "discard")
+            ),
+            None => counted(forecast.commands, "discard"),
+        }
     );
+    let most_again = most.map(|most| most.again_bytes);
+    if most_again.unwrap_or(forecast.again_bytes) > 0 {
+        let again = upto(bytes(forecast.again_bytes), most_again.map(bytes));
+        text += &format!(", with {again} behind them that was free before");
+    }
     if let Some(cost) = &forecast.time {
-        let to = |least_s: f64, most_s: Option<f64>| {
-            let least = record::units::seconds(least_s);
-            let most = most_s.map(record::units::seconds);
-            most.map_or(least.clone(), |most| format!("{least} to {most}"))
-        };
         let most_s = most.and_then(|most| most.stall_s);
         text += &format!(
             ", a stall of {} (each up to {}); with --slowdown 10% about {}",
-            to(cost.stall_s, most_s),
-            record::units::latency_us(cost.longest_wait_s * 1e6),
-            to(cost.paced_s(0.1), most_s.map(|s| s / 0.1))
+            upto(seconds(cost.stall_s), most_s.map(seconds)),
+            latency_us(cost.longest_wait_s * 1e6),
+            upto(seconds(cost.paced_s(0.1)), most_s.map(|s| seconds(s / 0.1)))
         );
         if cost.is_guess {
             text +=
@@ -214,7 +222,7 @@ pub fn sentence(forecast: &Forecast, verb: &str) -> String {
         }
     }
     if most.is_some() {
-        text += ". ext4 may discard each file apart, and what is free behind it once more";
+        text += ". The most comes if ext4 discards each file apart";
     }
     text
 }

@@ -1,5 +1,6 @@
 //! `trimbench inspect`: on this machine, and on recorded ones.
 
+use std::os::unix::fs::FileExt;
 use std::process::Command;
 
 use serde_json::Value;
@@ -235,6 +236,48 @@ fn a_trim_of_btrfs_is_forecast() {
     let space = rustix::fs::statvfs(fs.path()).unwrap();
     let whole = ((space.f_blocks * space.f_frsize) >> 20) as f64;
     assert!(mib > 0.7 * whole && mib < 1.1 * whole, "{text}");
+}
+
+/// What is free behind a freed extent is discarded again by an ext4 with a journal: between the parts
+/// of one file, and not where another file's lie between them.
+#[test]
+fn free_space_that_is_discarded_again_is_forecast() {
+    if linux::host::kernel_version() < (6, 8) {
+        return;
+    }
+    let fs = LoopFs::new(Fs::Ext4, "discard", 512, On::Disk);
+    let at = |name: &str| fs.path().join(name);
+    let part = [7; 64 << 10];
+    let open = |name: &str| std::fs::File::create(at(name)).unwrap();
+    let [alone, between, kept] = ["alone", "between", "kept"].map(open);
+    for number in 0..30 {
+        for (file, place) in [(&between, 16), (&kept, 16), (&alone, 20)] {
+            file.write_all_at(&part, number << place).unwrap();
+            file.sync_all().unwrap();
+        }
+    }
+    drop((alone, between));
+    for (name, least_again, most_again) in [("between", 0, 4 << 20), ("alone", 8 << 20, u64::MAX)] {
+        let file = at(name);
+        let done = inspect(&["--json", "-", "--if-deleted", file.to_str().unwrap()]);
+        let forecast = conforms(&done.succeeds().stdout)["if_deleted"].clone();
+        let figure = |key: &str| forecast[key].as_u64().unwrap();
+        assert_eq!(figure("bytes"), 30 << 16, "{forecast:#}");
+        assert!(
+            (least_again..=most_again).contains(&figure("again_bytes")),
+            "{forecast:#}"
+        );
+        let (_, before) = fs.device().discards();
+        std::fs::remove_file(&file).unwrap();
+        rustix::fs::syncfs(&kept).unwrap();
+        std::thread::sleep(std::time::Duration::from_secs(2));
+        let sent = fs.device().discards().1 - before;
+        let expected = figure("bytes") + figure("again_bytes");
+        assert!(
+            sent.abs_diff(expected) <= 1 << 20,
+            "{name}: {sent} sent, {forecast:#}"
+        );
+    }
 }
 
 #[test]
