@@ -85,7 +85,9 @@ pub(crate) fn goals(summary: &Summary) -> Vec<String> {
         .clone()
         .any(|one| matches!(one.limit, Limit::Deadline(_)));
     let mut all: Vec<String> = goals
-        .map(|one| protected(one, summary).unwrap_or_else(|| goal(one, hurried)))
+        .map(|one| {
+            protected(one, summary).unwrap_or_else(|| goal(one, hurried, summary.later.is_some()))
+        })
         .collect();
     let observed = summary.observed.as_ref();
     let over = observed.and_then(|observed| observed.canary?.over);
@@ -117,8 +119,9 @@ fn protected(result: &GoalResult, summary: &Summary) -> Option<String> {
     ))
 }
 
-/// `hurried`: a deadline was given, to which the slowdown gives way.
-fn goal(result: &GoalResult, hurried: bool) -> String {
+/// `hurried`: a deadline was given, to which the slowdown gives way. `later`: the file system
+/// sends its discards in the background later.
+fn goal(result: &GoalResult, hurried: bool, later: bool) -> String {
     let limit = match result.limit {
         Limit::Slowdown(share) => format!("--slowdown {}", percent_exact(share)),
         Limit::MaxLatency(limit) => format!("--max-latency {}", duration_exact(limit)),
@@ -138,6 +141,9 @@ fn goal(result: &GoalResult, hurried: bool) -> String {
         }
         (None, Kept::NobodyElse) => {
             format!("goal {limit}: nothing else used the drive, so nothing was slowed down")
+        }
+        (None, _) if later => {
+            format!("goal {limit}: not measured, because the file system discards later")
         }
         (None, _) => format!("goal {limit}: not measured"),
     }
@@ -278,10 +284,10 @@ mod tests {
     fn a_goal_is_told_with_its_figure_and_its_witness() {
         let met = result(Limit::Slowdown(0.1), Kept::Met, 0.08);
         assert_eq!(
-            goal(&met, false),
+            goal(&met, false, false),
             "goal --slowdown 10% met: other I/O lost 8.0 % (7.0 % to 9.0 %) (measured on the drive's readers)"
         );
-        let given_up = goal(&result(Limit::Slowdown(0.1), Kept::Missed, 0.4), true);
+        let given_up = goal(&result(Limit::Slowdown(0.1), Kept::Missed, 0.4), true, false);
         let begin = "goal --slowdown 10% given up for the deadline: other I/O lost 40 %";
         assert!(given_up.starts_with(begin), "{given_up}");
         let on_canary = GoalResult {
@@ -290,16 +296,16 @@ mod tests {
         };
         let on = "(measured on trimbench's own reads)";
         assert!(
-            goal(&on_canary, false).ends_with(on),
+            goal(&on_canary, false, false).ends_with(on),
             "{}",
-            goal(&on_canary, false)
+            goal(&on_canary, false, false)
         );
         let unsure = GoalResult {
             witness: Some(Witness::Flushers),
             ..result(Limit::Slowdown(0.1), Kept::Unsure, 0.105)
         };
         assert_eq!(
-            goal(&unsure, false),
+            goal(&unsure, false, false),
             "goal --slowdown 10% not certain: other I/O lost 10 % (9.5 % to 12 %) (measured on the flushes of programs that sync)"
         );
         let missed = GoalResult {
@@ -317,7 +323,7 @@ mod tests {
             )
         };
         assert_eq!(
-            goal(&missed, false),
+            goal(&missed, false, false),
             "goal --max-latency 5ms missed: beside our discards a read waited 25.9 ms longer, \
              20.9 ms too much (measured on trimbench's own reads); first missed 1.2 s after its start; worst 3.4 s after its start"
         );
@@ -328,8 +334,8 @@ mod tests {
             ..met
         };
         assert_eq!(
-            goal(&unmeasured, false),
-            "goal --slowdown 10%: not measured"
+            goal(&unmeasured, false, true),
+            "goal --slowdown 10%: not measured, because the file system discards later"
         );
     }
 

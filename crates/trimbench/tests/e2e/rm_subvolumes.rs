@@ -223,6 +223,7 @@ fn a_dry_run_shows_what_only_a_subvolume_has_where_quotas_count_it() {
         2,
         "{text}"
     );
+    assert!(text.contains("free at least 32.0 MiB"), "{text}");
     assert_eq!(seen(here).len(), 3);
     let done = removed(here, &with(&QUICK, &names));
     let text = done.succeeds().text();

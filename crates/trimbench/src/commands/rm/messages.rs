@@ -105,6 +105,18 @@ impl Printer {
     }
 }
 
+/// Describes the deletion of several subvolumes together.
+pub(super) fn subvolumes(intentions: &[Intention]) -> Option<String> {
+    let all: Vec<&Intention> = intentions.iter().filter(|one| one.subvolume).collect();
+    let exclusive: Option<u64> = all.iter().map(|one| one.exclusive).sum();
+    let free = exclusive.map(|least| {
+        let least = bytes(least);
+        format!(", free at least {least}: what they share with each other alone comes free, too")
+    });
+    let text = format!("{} subvolumes, in this order", all.len());
+    (all.len() > 1).then(|| text + &free.unwrap_or_default() + "\n")
+}
+
 /// Describes what would be done with an argument.
 pub(super) fn intention(intention: &Intention) -> String {
     let way = intention.in_place.as_ref();

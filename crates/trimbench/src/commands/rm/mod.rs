@@ -75,9 +75,8 @@ pub(crate) fn run(args: &RmArgs) -> Result<Exit, Error> {
         for intention in &intentions {
             Stream::Out.print(&messages::intention(intention));
         }
-        let subvolumes = intentions.iter().filter(|one| one.subvolume).count();
-        if subvolumes > 1 {
-            Stream::Out.print(&format!("{subvolumes} subvolumes, in this order\n"));
+        if let Some(text) = messages::subvolumes(&intentions) {
+            Stream::Out.print(&text);
         }
         goal_foreseen(args, card.as_ref(), &intentions)?;
         return Ok(match failures {
