@@ -287,7 +287,11 @@ mod tests {
             goal(&met, false, false),
             "goal --slowdown 10% met: other I/O lost 8.0 % (7.0 % to 9.0 %) (measured on the drive's readers)"
         );
-        let given_up = goal(&result(Limit::Slowdown(0.1), Kept::Missed, 0.4), true, false);
+        let given_up = goal(
+            &result(Limit::Slowdown(0.1), Kept::Missed, 0.4),
+            true,
+            false,
+        );
         let begin = "goal --slowdown 10% given up for the deadline: other I/O lost 40 %";
         assert!(given_up.starts_with(begin), "{given_up}");
         let on_canary = GoalResult {
