@@ -457,6 +457,9 @@ impl Victim {
         let others = senders.iter().filter(|one| !self.sent(one)).filter(there);
         let others_s = others.map(|one| one.in_drive_s).sum::<f64>();
         let waited_s = self.seconds_of(Cause::InDiscards);
+        if waited_s <= 0.0 {
+            return 0.0;
+        }
         let rest_s = waited_s - own().map(|one| one.in_drive_s).sum::<f64>();
         let share = rest_s.min(others_s) / waited_s;
         // Looks are not exact, and without own discards seen nothing is known.

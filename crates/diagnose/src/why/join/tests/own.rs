@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::why::Deleted;
+use crate::why::report::Stretch;
 
 /// Discards of `rm` (7) from second 4 to 6, within its calls; it computes at each look.
 fn in_calls() -> Observation {
@@ -90,6 +91,18 @@ fn short_own_discards_do_not_hide_who_waited_longer() {
     let why = explain(&seen, &Subject::All, None);
     let pids: Vec<u32> = why.victims.iter().map(|one| one.pid).collect();
     assert_eq!(pids, [7, 9]);
+}
+
+#[test]
+fn who_did_not_wait_for_its_own_discards_has_a_timeline() {
+    let mut seen = in_calls();
+    seen.trace.own.clear();
+    let mut other = Sender::of_test(DISK, Reason::ExtCall, 100, 1.9);
+    other.pid = 8;
+    seen.trace.senders.push(other);
+    let why = explain(&seen, &Subject::Family(7), Some("rm"));
+    let in_discards = |one: &Stretch| one.in_discards_s + one.behind_discards_s;
+    assert!(why.timeline.iter().all(|one| in_discards(one) == 0.0));
 }
 
 #[test]
