@@ -20,6 +20,9 @@ const LOOK: Duration = Duration::from_millis(20);
 /// A cleaner that sleeps for so long doesn't free a subvolume: a process has a file of it open.
 const ASLEEP: Duration = Duration::from_secs(3);
 
+/// More are freed together as long as that lowers the time for one to this share.
+const CHEAPER: f64 = 0.8;
+
 /// The work of the kernel's cleaner on the subvolumes that were deleted.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Cleaned {
@@ -49,10 +52,10 @@ pub(crate) struct Cleaner {
     own: HashSet<u64>,
     /// The subvolumes of others that are still to be freed.
     others: Vec<u64>,
-    /// How many were freed together last.
+    /// How many small ones may be freed together.
     together: usize,
-    /// Bytes of the piece that may still be freed.
-    left: u64,
+    /// The time that one of those took that were freed last.
+    each: Option<Duration>,
     /// The cleaners of all file systems.
     threads: Vec<Thread>,
     /// When the last look found none of them asleep.
@@ -66,6 +69,15 @@ impl Cleaner {
         self.freed
             .checked_div(self.done.subvolumes + self.done.others)
             .filter(|_| self.done.subvolumes > 0)
+    }
+
+    /// Takes the time in which so many were freed together.
+    fn learn(&mut self, freed: usize, took: Duration) {
+        let each = took.div_f64(freed as f64);
+        let before = self.each.replace(each);
+        if before.is_none_or(|before| each < before.mul_f64(CHEAPER)) {
+            self.together = self.together.max(2 * freed);
+        }
     }
 
     /// Begins to wait.
@@ -121,8 +133,8 @@ impl Cleaner {
 }
 
 impl Volume {
-    /// Deletes a subvolume when the pacer allows it. Small ones share a piece, and the cleaner frees
-    /// them together. `exclusive`: the bytes that only it has, if that is known. The inner result is
+    /// Deletes a subvolume when the pacer allows it. Small ones share commits, which discard what each
+    /// of them replaced itself. `exclusive`: the bytes that only it has, if that is known. The inner result is
     /// the kernel's.
     ///
     /// # Errors
@@ -135,14 +147,11 @@ impl Volume {
         listener: &mut Listener<'_>,
     ) -> Result<std::io::Result<()>> {
         let bytes = exclusive.or(self.cleaner.usual()).unwrap_or(GROUP);
-        let bytes = bytes.max(LARGE);
-        // One of many small extents costs far more than its bytes show.
-        let most = 2 * self.cleaner.together.max(1);
-        if self.cleaner.left < bytes || self.cleaner.deleted.len() >= most {
+        let waiting = self.cleaner.deleted.len();
+        if waiting == 0 || waiting >= self.cleaner.together || bytes >= GROUP {
             self.clean(listener)?;
-            self.cleaner.left = self.grant(bytes, listener)?.allow;
+            self.grant(bytes.max(LARGE), listener)?;
         }
-        self.cleaner.left = self.cleaner.left.saturating_sub(bytes);
         let (on, subvolume) = (self.throttle.directory()?, *subvolume);
         let done = self.throttle.call(listener, move || subvolume.delete(on))?;
         if done.is_ok() {
@@ -166,12 +175,13 @@ impl Volume {
             cleaner.done.quotas.get_or_insert_default();
         }
         let (began, busy) = (Instant::now(), self.throttle.discards().busy);
-        (cleaner.together, cleaner.left) = (cleaner.deleted.len(), 0);
-        cleaner.done.subvolumes += cleaner.together as u64;
+        let together = cleaner.deleted.len();
+        cleaner.done.subvolumes += together as u64;
         cleaner.begin();
         self.watch(&mut cleaner, listener)?;
         let took = began.elapsed();
         cleaner.done.took += took;
+        cleaner.learn(together, took);
         let since = self.throttle.discards().busy.zip(busy);
         let discarding = since.map_or(Duration::ZERO, |(now, then)| now.saturating_sub(then));
         let lost = discarding.mul_f64(self.throttle.state().phi.clamp(0.0, 1.0));
@@ -243,6 +253,22 @@ fn sampling<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn more_are_freed_together_while_that_is_cheaper() {
+        let mut cleaner = Cleaner::default();
+        let mut learn = |freed: usize, ms| {
+            cleaner.learn(freed, Duration::from_millis(ms));
+            cleaner.together
+        };
+        // 900 ms for each group, and 100 ms for each subvolume.
+        let sizes = [1000, 1100, 1300, 1700, 2500].into_iter().zip(0..);
+        let grown: Vec<usize> = sizes.map(|(ms, n)| learn(1 << n, ms)).collect();
+        assert_eq!(grown, [2, 4, 8, 16, 32]);
+        assert_eq!(learn(32, 4900), 32);
+        // The last ones are fewer.
+        assert_eq!(learn(3, 1200), 32);
+    }
 
     #[test]
     fn subvolumes_that_others_deleted_are_counted_when_they_are_freed() {
