@@ -193,6 +193,24 @@ fn adaptive_takes_the_time_that_its_goal_asks_for_and_cuts_no_extents() {
 }
 
 #[test]
+fn adaptive_cuts_extents_whose_discards_cost_by_the_byte_and_records_the_foreground_alone() {
+    let mut setup = Setup::new(slowed_t500(), PolicyKind::Adaptive, WorkloadKind::DropFile);
+    let card = &setup.drives.cards[0];
+    let card = card.with("discard.a=100us").unwrap();
+    let card = card.with("discard.b=500us/MiB").unwrap();
+    setup.drives = Drives::single(card);
+    // Of 32 ms each.
+    setup.extents = vec![64 << 20; 16];
+    let outcome = sim::run(&setup).unwrap();
+    let figures = outcome.figures;
+    // A read waits for about a millisecond of discards.
+    let each = figures.discarded_bytes / figures.commands;
+    assert!((1 << 20..=3 << 20).contains(&each), "{figures:?}");
+    assert_eq!(outcome.record.head.actors.len(), 1);
+    assert!(figures.max_ms.unwrap() < 8.0, "{figures:?}");
+}
+
+#[test]
 fn discards_that_never_pause_cost_as_much_as_without_them_is_better() {
     let run = |policy| {
         let mut setup = small(policy, WorkloadKind::Churn);
@@ -294,7 +312,8 @@ fn what_is_lost_does_not_depend_on_the_rows_of_the_record() {
         for interval in ["10ms", "70ms", "100ms", "250ms"] {
             let (lost_s, busy_s) = lost_s(interval);
             println!("{policy:?} {interval}: {lost_s:.3} s of {busy_s:.3} s");
-            assert!((lost_s / busy_s - 1.0).abs() < 0.06, "{interval}: {lost_s}");
+            // A row without a discard's end can have a part of its loss.
+            assert!((lost_s / busy_s - 1.0).abs() < 0.07, "{interval}: {lost_s}");
         }
     }
 }

@@ -6,7 +6,8 @@ use std::path::Path;
 use ::lab::Info;
 use ::sim::STACKS;
 use record::units::typed::{hint, nearest, sentence_end};
-use ssd::card::KEYS;
+use record::units::{MIB, seconds};
+use ssd::card::{KEYS, Sure};
 use ssd::{Card, profiles};
 
 use crate::exit::Error;
@@ -36,6 +37,21 @@ pub(crate) fn of_one_size(card: &Card) -> Option<String> {
         card.about()
     );
     card.is_of_one_size().then_some(about)
+}
+
+/// Returns a warning if the card only assumes the fixed time of a discard: `rm` cuts files by it.
+pub(crate) fn of_assumed_cuts(card: &Card) -> Option<String> {
+    let discard = card.figures().discard.as_ref()?;
+    let note = card.note("discard.a")?;
+    let costs = !discard.service(MIB, 0, 1).is_zero();
+    (costs && note.sure == Sure::Assumed).then(|| {
+        let (name, a) = (card.name(), seconds(discard.a.as_secs_f64()));
+        format!(
+            "adaptive cuts files by the fixed time of a discard. That of {name} is assumed ({a}: {}), so \
+             the number of discards is a guess.",
+            note.source
+        )
+    })
 }
 
 /// The same where stacks of drives can be named as well.
@@ -148,6 +164,18 @@ mod tests {
         );
         let said = named("").unwrap_err().to_string();
         assert!(said.contains("no profile ''. There are"), "{said}");
+    }
+
+    #[test]
+    fn an_assumed_fixed_time_is_warned_of_where_discards_take_time() {
+        let warned = |name| of_assumed_cuts(&named(name).unwrap());
+        let text = warned("980-pro").unwrap();
+        assert!(
+            text.contains("samsung-980-pro-1tb is assumed (100 µs: "),
+            "{text}"
+        );
+        assert_eq!(warned("t500"), None);
+        assert_eq!(warned("ideal"), None);
     }
 
     #[test]

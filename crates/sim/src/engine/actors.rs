@@ -16,6 +16,12 @@ use crate::volume::{NoSpace, Volume};
 /// Bytes in each I/O.
 const IO_BYTES: u64 = 4096;
 
+/// The canary's reads each second, as `reclaim`'s.
+const CANARY_PER_S: f64 = 40.0;
+
+/// Its name.
+const CANARY: &str = "canary";
+
 /// Bytes that writers and syncers overwrite.
 const WRITTEN_BYTES: u64 = 1 << 30;
 
@@ -48,7 +54,6 @@ enum Does {
 enum Arrival {
     Closed { depth: u32, per_io: Duration },
     Poisson { per_s: f64 },
-    Every(Duration),
 }
 
 impl Actor {
@@ -67,7 +72,7 @@ impl Actor {
     }
 
     pub(crate) fn is_canary(&self) -> bool {
-        self.name == "canary"
+        self.name == CANARY
     }
 
     fn info(&self) -> ActorInfo {
@@ -76,11 +81,6 @@ impl Actor {
             Arrival::Poisson { per_s } => LoopKind::Open {
                 rate_per_s: per_s,
                 poisson: true,
-                depth: u32::MAX,
-            },
-            Arrival::Every(period) => LoopKind::Open {
-                rate_per_s: 1.0 / period.as_secs_f64().max(1e-9),
-                poisson: false,
                 depth: u32::MAX,
             },
         };
@@ -99,6 +99,13 @@ impl Actor {
             engine: "simulated".to_owned(),
         }
     }
+}
+
+/// Those of the foreground, which the record has: all but the policy's canary, the last one.
+pub(super) fn foreground(actors: &mut [Actor]) -> &mut [Actor] {
+    let canary = usize::from(actors.last().is_some_and(Actor::is_canary));
+    let count = actors.len() - canary;
+    &mut actors[..count]
 }
 
 /// Their descriptions for the record's head.
@@ -158,8 +165,9 @@ pub(super) fn all(
             }
         }
     }
-    if let Some(period) = nature.canary {
-        actors.push(Actor::new("canary", Does::Read, Arrival::Every(period)));
+    if nature.canary {
+        let per_s = CANARY_PER_S;
+        actors.push(Actor::new(CANARY, Does::Read, Arrival::Poisson { per_s }));
     }
     Ok(actors)
 }
@@ -173,7 +181,7 @@ impl Run<'_> {
                     (0..depth).for_each(|_| self.again(number, Time::ZERO));
                 }
                 // The canary waits for an order.
-                Arrival::Every(_) => {}
+                Arrival::Poisson { .. } if Some(number) == self.canary => {}
                 Arrival::Poisson { .. } => self.next_arrival(number, Time::ZERO),
             }
         }
@@ -197,7 +205,6 @@ impl Run<'_> {
                 let nanos = self.rng.exponential() * 1e9 / per_s;
                 Duration::from_nanos(nanos.round() as u64)
             }
-            Arrival::Every(period) => period,
         };
         self.plan(now + gap, Act::Issue(number));
     }
@@ -259,9 +266,6 @@ impl Run<'_> {
             _ => {}
         }
         let latency = done.completed - done.intended;
-        actor.bytes += done.bytes;
-        // One that is longer than an hour counts as an hour.
-        actor.interval.saturating_record(latency.as_nanos() as u64);
         if Some(number) == self.canary {
             self.seen.canary.push(pace::Canary {
                 intended: done.intended,
@@ -269,6 +273,9 @@ impl Run<'_> {
             });
             return Ok(());
         }
+        actor.bytes += done.bytes;
+        // One that is longer than an hour counts as an hour.
+        actor.interval.saturating_record(latency.as_nanos() as u64);
         self.seen.last_foreground = done.completed;
         if done.kind == Kind::Read {
             self.seen.reads.ops += 1;

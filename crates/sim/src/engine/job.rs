@@ -6,6 +6,7 @@ use std::ops::Range;
 use record::EventKind;
 use ssd::{Command, Time};
 
+use super::actors::foreground;
 use super::{Act, Run, SimError};
 use crate::stack::Owner;
 use crate::volume::{FileId, NoSpace, pieces};
@@ -93,7 +94,8 @@ impl Run<'_> {
             Step::Create(bytes) => self.create(bytes),
             Step::Delete(files) => {
                 self.tally.first_removal.get_or_insert(self.now);
-                self.recorder.begin_deletion(self.now, &mut self.actors);
+                self.recorder
+                    .begin_deletion(self.now, foreground(&mut self.actors));
                 self.job.deletes.extend(files);
                 self.job.state = State::Deleting;
                 let each = self.setup.per_file;
@@ -109,7 +111,8 @@ impl Run<'_> {
             }
             Step::DiscardAll(step) => {
                 self.tally.first_removal.get_or_insert(self.now);
-                self.recorder.begin_deletion(self.now, &mut self.actors);
+                self.recorder
+                    .begin_deletion(self.now, foreground(&mut self.actors));
                 self.job.state = State::Discarding;
                 self.job.at = 0;
                 self.job.step = step;

@@ -162,14 +162,18 @@ impl<'s> Run<'s> {
         let policy_limits = limits.unwrap_or(policy_calls::NO_LIMITS);
         let policy = setup.policy.build(&setup.parameters, bytes, policy_limits);
         let nature = policy.nature();
-        let actors = actors::all(setup, &mut volume, nature).map_err(too_small)?;
+        let mut actors = actors::all(setup, &mut volume, nature).map_err(too_small)?;
         let flash = setup.flash.map(|geometry| {
             let mut flash = Flash::new(geometry, bytes);
             volume.live_ranges().for_each(|range| flash.write(&range));
             flash
         });
         let canary = actors.iter().position(Actor::is_canary);
-        let recorder = Recorder::new(setup, &actors::infos(&actors), &stack)?;
+        let recorder = Recorder::new(
+            setup,
+            &actors::infos(actors::foreground(&mut actors)),
+            &stack,
+        )?;
         Ok(Run {
             setup,
             now: Time::ZERO,
@@ -229,7 +233,7 @@ impl<'s> Run<'s> {
             }
             // All that is over at this moment counts to what was before.
             self.recorder
-                .recover(self.now, &self.stack, &mut self.actors);
+                .recover(self.now, &self.stack, actors::foreground(&mut self.actors));
         }
         self.finish()
     }
@@ -267,8 +271,12 @@ impl<'s> Run<'s> {
             known_bytes: self.volume.bytes().saturating_sub(mapped),
             debt_bytes: mapped.saturating_sub(self.volume.live_bytes()),
         };
-        self.recorder
-            .interval(self.now, &mut self.actors, &self.stack, free);
+        self.recorder.interval(
+            self.now,
+            actors::foreground(&mut self.actors),
+            &self.stack,
+            free,
+        );
         let next = self.now + self.setup.interval;
         self.plan(next, Act::Tick);
         Ok(())
@@ -276,9 +284,12 @@ impl<'s> Run<'s> {
 
     fn finish(mut self) -> Result<Outcome, SimError> {
         self.tally.cancelled = self.policy.cancelled_bytes();
-        let record = self
-            .recorder
-            .finish(self.now, &mut self.actors, &self.stack, &self.tally);
+        let record = self.recorder.finish(
+            self.now,
+            actors::foreground(&mut self.actors),
+            &self.stack,
+            &self.tally,
+        );
         Ok(Outcome::new(
             self.setup,
             record,

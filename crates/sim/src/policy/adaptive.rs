@@ -5,7 +5,7 @@ use std::ops::Range;
 use pace::{Goal, Work};
 
 use super::online::Online;
-use super::paced::{CANARY, Paced, Turn};
+use super::paced::{Paced, Turn};
 use super::{Desk, Limits, Nature, Order, Policy};
 
 /// The share of a piece that may be freed beyond it, where that saves a cut: as `reclaim` does.
@@ -21,6 +21,11 @@ pub(super) struct Adaptive {
     /// Still to be freed; from the end.
     victims: Vec<Range<u64>>,
     left: u64,
+    /// The mean size of their extents.
+    usual: u64,
+    /// Bytes that may be freed before the next question, and how many of an extent at once.
+    allowed: u64,
+    part: u64,
     /// Removed while it works: the next work.
     later: Vec<Range<u64>>,
     /// Whether it waits for a commit.
@@ -37,6 +42,9 @@ impl Adaptive {
             paced: None,
             victims: Vec::new(),
             left: 0,
+            usual: 0,
+            allowed: 0,
+            part: 0,
             later: Vec::new(),
             is_committing: false,
             is_awake: false,
@@ -49,6 +57,7 @@ impl Adaptive {
             unit: self.unit.min(desk.limits.max_bytes),
             ..Work::new(bytes, ranges.len() as u64)
         };
+        self.usual = bytes / ranges.len().max(1) as u64;
         self.victims = ranges;
         self.left = bytes;
         self.paced = Paced::new(self.goal, &work, desk);
@@ -56,40 +65,40 @@ impl Adaptive {
         self.ask(desk);
     }
 
-    /// Up to the last boundary of an extent within, or that much of one: a cut extent costs one
-    /// more discard.
-    fn next_piece(&mut self, allow: u64) -> Vec<Range<u64>> {
-        let mut piece: Vec<Range<u64>> = Vec::new();
-        let mut bytes = 0;
-        while let Some(last) = self.victims.last_mut() {
+    /// Frees what is allowed and commits it: whole extents, up to the first one that must be cut.
+    /// Parts of one extent would become one discard, so each has a commit of its own.
+    fn free(&mut self, desk: &mut Desk<'_>) {
+        let mut freed: Vec<Range<u64>> = Vec::new();
+        while let Some(last) = self.victims.last_mut().filter(|_| self.allowed > 0) {
             let length = last.end - last.start;
-            // Of the first extent a small rest isn't worth a cut.
-            let more = if bytes == 0 {
-                (allow as f64 * REST) as u64
-            } else {
-                0
-            };
-            if length <= allow.saturating_add(more) - bytes {
-                piece.extend(self.victims.pop());
-                bytes += length;
-            } else if bytes == 0 {
+            let most = self.part.min(self.allowed);
+            if length <= most.saturating_add((most as f64 * REST) as u64) {
+                freed.extend(self.victims.pop());
+                // A short discard may take as long as a usual one.
+                self.allowed = self.allowed.saturating_sub(length.max(self.usual));
+            } else if most == self.part {
                 // Whole blocks, and at least one.
-                let part = (allow / 4096).max(1) * 4096;
-                piece.push(last.end - part..last.end);
-                last.end -= part;
-                bytes = part;
+                let cut = (most / 4096).max(1) * 4096;
+                freed.push(last.end - cut..last.end);
+                last.end -= cut;
+                self.allowed = self.allowed.saturating_sub(cut);
+                break;
             } else {
-                break;
-            }
-            if bytes >= allow {
-                break;
+                // The rest of what is allowed isn't worth a cut.
+                self.allowed = 0;
             }
         }
+        if freed.is_empty() {
+            return self.ask(desk);
+        }
+        let bytes: u64 = freed.iter().map(|r| r.end - r.start).sum();
         self.left -= bytes;
         if let Some(paced) = &mut self.paced {
             paced.freed += bytes;
         }
-        piece
+        desk.order(Order::Free(freed));
+        desk.order(Order::Commit);
+        self.is_committing = true;
     }
 
     fn ask(&mut self, desk: &mut Desk<'_>) {
@@ -99,12 +108,10 @@ impl Adaptive {
         match Paced::turn(&mut self.paced, desk, self.left) {
             Turn::Sleep(pause) => desk.wake(&mut self.is_awake, desk.now + pause),
             Turn::Commit => self.is_committing = true,
-            Turn::Free(_) if self.paced.is_none() => self.done(desk),
-            Turn::Free(allow) => {
-                let piece = self.next_piece(allow);
-                desk.order(Order::Free(piece));
-                desk.order(Order::Commit);
-                self.is_committing = true;
+            Turn::Free { .. } if self.paced.is_none() => self.done(desk),
+            Turn::Free { allow, part } => {
+                (self.allowed, self.part) = (allow, part);
+                self.free(desk);
             }
         }
     }
@@ -125,7 +132,7 @@ impl Adaptive {
 impl Policy for Adaptive {
     fn nature(&self) -> Nature {
         Nature {
-            canary: Some(CANARY),
+            canary: true,
             deleter_waits: true,
             ..self.fs.nature()
         }
@@ -145,7 +152,10 @@ impl Policy for Adaptive {
     fn committed(&mut self, desk: &mut Desk<'_>) {
         self.is_committing = false;
         Paced::look(&mut self.paced, desk);
-        self.ask(desk);
+        match self.allowed > 0 && self.left > 0 {
+            true => self.free(desk),
+            false => self.ask(desk),
+        }
     }
 
     fn allocated(&mut self, range: &Range<u64>) {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pace::{Goal, Work};
 
-use super::paced::{CANARY, Paced, Turn};
+use super::paced::{Paced, Turn};
 use super::{Desk, Nature, Order, Policy};
 use crate::volume::pieces;
 
@@ -103,7 +103,7 @@ impl Fstrim {
                 return desk.order(Order::WakeAt(desk.now + pause));
             }
             Turn::Commit => return,
-            Turn::Free(allow) => allow,
+            Turn::Free { allow, .. } => allow,
         };
         let Some(mut range) = self.next_range(desk) else {
             self.left = 0;
@@ -150,7 +150,7 @@ impl Fstrim {
 impl Policy for Fstrim {
     fn nature(&self) -> Nature {
         Nature {
-            canary: self.goal.map(|_| CANARY),
+            canary: self.goal.is_some(),
             ..Nature::default()
         }
     }

@@ -11,7 +11,7 @@ use pace::trims::{Debt, Moment, Pending, Ripe, Rule, in_order};
 use pace::{Goal, Work, Worth};
 use ssd::Time;
 
-use super::paced::{CANARY, Paced, Turn};
+use super::paced::{Paced, Turn};
 use super::{Desk, Nature, Order, Policy};
 
 /// The pause between two looks. Space that was freed since the last but one is left alone.
@@ -142,7 +142,7 @@ impl Guard {
         match Paced::turn(&mut self.paced, desk, self.left) {
             Turn::Sleep(pause) => return desk.wake(&mut self.is_awake, desk.now + pause),
             Turn::Commit => return,
-            Turn::Free(_) => {}
+            Turn::Free { .. } => {}
         }
         let Some(range) = self.next_range(desk) else {
             self.left = 0;
@@ -180,7 +180,7 @@ impl Guard {
 impl Policy for Guard {
     fn nature(&self) -> Nature {
         Nature {
-            canary: Some(CANARY),
+            canary: true,
             ..Nature::default()
         }
     }

@@ -2,7 +2,6 @@
 
 use std::fmt::Debug;
 use std::ops::Range;
-use std::time::Duration;
 
 use ssd::Time;
 
@@ -106,8 +105,8 @@ pub struct Nature {
     pub deleter_waits: bool,
     /// The commit isn't done until its discards are: whoever syncs waits, too.
     pub commit_waits: bool,
-    /// The period of the canary's reads, while it asks for them by [`Order::Canary`].
-    pub canary: Option<Duration>,
+    /// Whether it asks for a canary's reads, by [`Order::Canary`].
+    pub canary: bool,
 }
 
 impl Default for Nature {
@@ -116,7 +115,7 @@ impl Default for Nature {
             commits: true,
             deleter_waits: false,
             commit_waits: false,
-            canary: None,
+            canary: false,
         }
     }
 }

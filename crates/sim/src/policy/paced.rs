@@ -29,7 +29,11 @@ pub(super) enum Turn {
     /// A commit was ordered: wait for it.
     Commit,
     /// Free so many bytes at most.
-    Free(u64),
+    Free {
+        allow: u64,
+        /// At most so many of an extent at once.
+        part: u64,
+    },
 }
 
 /// The foreground is observed for so long before anything is freed, and for the longer time if it
@@ -37,9 +41,6 @@ pub(super) enum Turn {
 const WARM_UP: Duration = Duration::from_millis(50);
 const BASELINE: Duration = Duration::from_millis(300);
 const FOREGROUND_READS: u64 = 10;
-
-/// The period of the canary's reads, as `reclaim`'s.
-pub(super) const CANARY: Duration = Duration::from_millis(2);
 
 impl Paced {
     /// A pacer for work that can't be refused any more; `None` if the goal is none.
@@ -59,8 +60,12 @@ impl Paced {
     /// The next step now, with `left` bytes still to be freed. When the work is done, `slot`
     /// becomes empty; without a pacer everything may be freed.
     pub(super) fn turn(slot: &mut Option<Paced>, desk: &mut Desk<'_>, left: u64) -> Turn {
+        const ALL: Turn = Turn::Free {
+            allow: u64::MAX,
+            part: u64::MAX,
+        };
         let Some(paced) = slot else {
-            return Turn::Free(u64::MAX);
+            return ALL;
         };
         if let Some(pause) = paced.warms_up(desk) {
             return Turn::Sleep(pause);
@@ -70,13 +75,16 @@ impl Paced {
             Why::Done | Why::Refused => {
                 *slot = None;
                 desk.order(Order::Canary(false));
-                Turn::Free(u64::MAX)
+                ALL
             }
             _ if advice.commit => {
                 desk.order(Order::Commit);
                 Turn::Commit
             }
-            _ if advice.allow > 0 && left > 0 => Turn::Free(advice.allow),
+            _ if advice.allow > 0 && left > 0 => Turn::Free {
+                allow: advice.allow,
+                part: advice.piece,
+            },
             _ => Turn::Sleep(advice.ask_again.max(Duration::from_micros(100))),
         }
     }

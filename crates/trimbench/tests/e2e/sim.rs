@@ -107,6 +107,21 @@ fn a_run_that_ends_at_its_limit_prints_so_and_the_barrier_that_report_prints() {
     assert_eq!(line(&shown, "barrier"), barrier);
 }
 
+#[test]
+fn f2fs_beside_readers_needs_no_larger_limit() {
+    let _turn = beside();
+    let run = |readers| {
+        let mut arguments = vec!["run", "--profile", "t500", "--policy", "f2fs"];
+        arguments.extend(["--set", "size=64M", "--set", "limit=10s"]);
+        arguments.extend(["--set", readers]);
+        sim(&arguments).succeeds().stdout.clone()
+    };
+    let (beside, alone) = (run("readers=1"), run("readers=0"));
+    assert!(beside.contains("the drive was never idle"), "{beside}");
+    assert!(!beside.contains("larger `limit`"), "{beside}");
+    assert!(!alone.contains("the drive was never idle"), "{alone}");
+}
+
 /// The first actor's rate before the deletion.
 fn reads_per_s(record: &Path) -> f64 {
     let mut command = trimbench();

@@ -7,7 +7,7 @@ use ::sim::{Drives, PolicyKind, Setup, WorkloadKind};
 use judge::Verdict;
 use judge::counting;
 use record::as_drive::slower;
-use record::units::{bytes, seconds};
+use record::units::{bytes, latency_us, seconds};
 use record::{DeviceColumns, DiscardSetting, LoopKind, RunRecord, Slower, Target};
 use ssd::fit;
 use storage::FileSystem;
@@ -24,14 +24,22 @@ const LEAST_PARALLEL: u32 = 32;
 /// files.
 const MOST_EXTENTS: u64 = 4_000_000;
 
+/// A recorded run as a setup.
+pub(super) struct Repeat {
+    pub(super) setup: Setup,
+    /// Its differences from the recorded run, in sentences.
+    pub(super) notes: Vec<String>,
+    /// The longest wait of a recorded read, in microseconds, if discards are sent as they were there.
+    pub(super) longest_us: Option<f64>,
+}
+
 /// The setup that repeats a recorded run: its drive as its discards show it, its extents, and its
-/// readers. Without a policy the record's file system's. Also what was converted and what the drive's
-/// card assumes, in sentences.
-pub(super) fn setup(
+/// readers. Without a policy the record's file system's.
+pub(super) fn repeat(
     path: &Path,
     common: &Common,
     policy: Option<PolicyKind>,
-) -> Result<(Setup, Vec<String>), Error> {
+) -> Result<Repeat, Error> {
     let name = input::name(path);
     let input = input::read(path)?;
     let record = match input.is_slowed() {
@@ -96,7 +104,36 @@ pub(super) fn setup(
     }
     setup.interval = Duration::from_secs_f64(record.head.interval_ms / 1e3);
     setup.baseline = Duration::from_secs(5);
-    Ok((setup, notes))
+    let longest_us = longest_read_us(&verdict).filter(|_| policy == own);
+    Ok(Repeat {
+        setup,
+        notes,
+        longest_us,
+    })
+}
+
+/// A recorded wait this many times the simulated one is no scatter.
+const LONGER: f64 = 1.25;
+
+/// The sentence about recorded waits that a repeat lacks.
+pub(super) fn shorter(recorded_us: Option<f64>, simulated: &Verdict) -> Option<String> {
+    let recorded_us = recorded_us?;
+    (recorded_us > LONGER * longest_read_us(simulated)?).then(|| {
+        format!(
+            "In the record, a read waited up to {}. It has only the mean size of an interval's \
+             discards, so waits for larger ones can be missing here.",
+            latency_us(recorded_us)
+        )
+    })
+}
+
+/// The longest wait of the reads in closed loop, in microseconds.
+fn longest_read_us(verdict: &Verdict) -> Option<f64> {
+    let reads = verdict.foreground.iter();
+    let reads = reads.filter(|seen| seen.op == "read" && !seen.loop_kind.is_open());
+    reads
+        .filter_map(|seen| seen.beside().max_us)
+        .reduce(f64::max)
 }
 
 /// The policy with which a file system sends its discards.
@@ -334,6 +371,38 @@ mod tests {
             let extents = extents(&chunks(&record), &verdict);
             assert_eq!(extents, [32 * MIB; 5], "{mib:?}");
         }
+    }
+
+    /// The sentence about missing waits in a repeat of a simulated deletion of such extents.
+    fn missing(extents: &[u64]) -> Option<String> {
+        let card = ssd::profiles::by_name("crucial-t500-2tb").unwrap();
+        // Beside its bytes, a discard costs nothing.
+        let card = card.with("discard.a=0").unwrap();
+        let card = card.with("discard.b=300us/MiB").unwrap();
+        let drives = Drives::single(card);
+        let mut recorded = Setup::new(drives, PolicyKind::Ext4Online, WorkloadKind::DropFile);
+        recorded.extents = extents.iter().map(|mib| mib * MIB).collect();
+        let record = ::sim::run(&recorded).unwrap().record;
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let mut writer = RecordWriter::new(&file);
+        record.lines().for_each(|line| writer.write(&line).unwrap());
+        writer.finish().unwrap();
+        let common = Common {
+            profile: String::new(),
+            workload: "drop-file".into(),
+            set: Vec::new(),
+        };
+        let repeat = repeat(file.path(), &common, None).unwrap();
+        let again = ::sim::run(&repeat.setup).unwrap();
+        shorter(repeat.longest_us, &again.verdict)
+    }
+
+    #[test]
+    fn waits_that_a_repeat_lacks_are_named_with_the_recorded_one() {
+        let mixed = [100, 10, 4, 20, 8].repeat(12);
+        let text = missing(&mixed).unwrap();
+        assert!(text.contains("a read waited up to 30."), "{text}");
+        assert_eq!(missing(&[50; 24]), None);
     }
 
     #[test]

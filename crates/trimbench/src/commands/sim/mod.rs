@@ -12,10 +12,12 @@ use serde_json::json;
 
 use crate::card;
 use crate::commands::sim::args::{CompareArgs, RunArgs, SimArgs, SimCommand};
+use crate::commands::sim::like::Repeat;
 use crate::console::Stream;
 use crate::exit::{Error, Exit, usage};
 use crate::output::{Output, Sink};
 use crate::record_output;
+use crate::status_line::Live;
 
 /// The schema of the figures as JSON.
 const SCHEMA: &str = "trimbench.sim/1";
@@ -34,12 +36,17 @@ pub(crate) fn run(args: &SimArgs) -> Result<Exit, Error> {
 
 fn one(args: &RunArgs) -> Result<Exit, Error> {
     let named = args.policy.as_deref().map(setup::policy).transpose()?;
-    let (mut simulated, notes) = match &args.like {
-        Some(path) => like::setup(path, &args.common, named)?,
-        None => {
-            let policy = named.unwrap_or(PolicyKind::Ext4Online);
-            (setup::of(&args.common, policy)?, Vec::new())
-        }
+    let Repeat {
+        setup: mut simulated,
+        mut notes,
+        longest_us,
+    } = match &args.like {
+        Some(path) => like::repeat(path, &args.common, named)?,
+        None => Repeat {
+            setup: setup::of(&args.common, named.unwrap_or(PolicyKind::Ext4Online))?,
+            notes: Vec::new(),
+            longest_us: None,
+        },
     };
     setup::change(from_mut(&mut simulated), &args.common.set, false)?;
     let record = args.output.as_deref().map(Output::open).transpose()?;
@@ -51,7 +58,9 @@ fn one(args: &RunArgs) -> Result<Exit, Error> {
     let verdict = record_output::verdict(record_made);
     text.print(&record_output::ended(record_made, &verdict, &text.style()));
     text.print(&format!("\n{}", table::single(&simulated, &outcome)));
-    for note in notes.into_iter().chain(of_one_size(&simulated)) {
+    notes.extend(like::shorter(longest_us, &verdict));
+    notes.extend(of_cards(&simulated));
+    for note in notes {
         text.print(&format!("! {note}\n"));
     }
     if let Some(record) = record {
@@ -87,20 +96,16 @@ fn compare(args: &CompareArgs) -> Result<Exit, Error> {
     let mut outcomes = Vec::new();
     let mut error = None;
     let count = setups.len();
+    let mut live = Live::new("trimbench sim");
     ::sim::in_order(&setups, threads(), ::sim::run, |at, result| {
-        let done = format!("\r{} of {count} policies", at + 1);
-        if Stream::Err.is_terminal() {
-            Stream::Err.print(&done);
-        }
+        live.show(|_| format!("{} of {count} policies", at + 1));
         match result {
             Ok(outcome) => outcomes.push(outcome),
             Err(why) => error = Some(why),
         }
         error.is_none()
     });
-    if Stream::Err.is_terminal() {
-        Stream::Err.print("\r\x1b[K");
-    }
+    live.end();
     if let Some(why) = error {
         return Err(failed(why));
     }
@@ -116,7 +121,9 @@ fn compare(args: &CompareArgs) -> Result<Exit, Error> {
     let front = ::sim::pareto_front(&figures);
     let text = Sink::people(&json);
     text.print(&table::all(&setups, &figures, &front));
-    for note in setups.first().into_iter().flat_map(of_one_size) {
+    // All have the same drives, so one setup has all notes.
+    let noted = setups.iter().max_by_key(|setup| cuts(setup));
+    for note in noted.into_iter().flat_map(of_cards) {
         text.print(&format!("! {note}\n"));
     }
     if let Some(json) = json {
@@ -128,9 +135,17 @@ fn compare(args: &CompareArgs) -> Result<Exit, Error> {
     Ok(Exit::Done)
 }
 
-/// Warnings of cards that hold for discards of one size alone.
-fn of_one_size(setup: &Setup) -> impl Iterator<Item = String> + '_ {
-    setup.drives.cards.iter().filter_map(card::of_one_size)
+/// Whether the policy cuts files by what discards cost.
+fn cuts(setup: &Setup) -> bool {
+    setup.policy == PolicyKind::Adaptive
+}
+
+/// Warnings of cards that hold for discards of one size alone, or assume what the policy goes by.
+fn of_cards(setup: &Setup) -> impl Iterator<Item = String> + '_ {
+    setup.drives.cards.iter().filter_map(|card| {
+        let assumed = || card::of_assumed_cuts(card).filter(|_| cuts(setup));
+        card::of_one_size(card).or_else(assumed)
+    })
 }
 
 /// A run's settings and figures.

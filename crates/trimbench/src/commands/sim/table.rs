@@ -86,13 +86,19 @@ fn known(outcome: &Outcome) -> String {
 
 fn trouble(f: &Figures) -> String {
     let (mut text, policy) = (String::new(), &f.policy);
+    let is_f2fs = policy == PolicyKind::F2fs.name();
     if f.commands == 0 && !f.gave_up && policy != PolicyKind::None.name() {
         text += &format!("! {policy}: it sent no discards in the time that was simulated\n");
     }
     if f.is_full {
         text += &format!("! {policy}: the volume ran full, and the run ended there\n");
     }
-    if f.gave_up {
+    if f.gave_up && f.commands == 0 && is_f2fs {
+        text += &format!(
+            "! {policy}: it sent no discards, because the drive was never idle; that takes \
+             `readers=0`, or a `fill` above 80%\n"
+        );
+    } else if f.gave_up {
         text += &format!(
             "! {policy}: discards were still outstanding at `limit`, so their time and rate are \
              unknown: give a larger `limit`\n"
