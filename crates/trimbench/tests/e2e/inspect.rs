@@ -238,10 +238,10 @@ fn a_trim_of_btrfs_is_forecast() {
     assert!(mib > 0.7 * whole && mib < 1.1 * whole, "{text}");
 }
 
-/// What is free behind a freed extent is discarded again by an ext4 with a journal: between the parts
-/// of one file, and not where another file's lie between them.
+/// An ext4 with a journal discards the free space behind a freed extent a second time: between the
+/// parts of one file, and not where another file's lie between them.
 #[test]
-fn free_space_that_is_discarded_again_is_forecast() {
+fn free_space_behind_a_deletion_is_forecast() {
     if linux::host::kernel_version() < (6, 8) {
         return;
     }
