@@ -102,7 +102,11 @@ pub fn if_deleted(
     if again {
         let free = free_behind(first, &together).unwrap_or_default();
         let free = joined(sorted([free, found.concat()].concat()));
-        let reach = |ranges| count(reaching(ranges, &free, cuts.group), cuts, card);
+        let reach = |ranges: Vec<Range<u64>>| {
+            let ranges = ranges.into_iter();
+            let ranges = ranges.map(|range| reaching(range, &free, cuts.group));
+            count(ranges, cuts, card)
+        };
         sent = reach(together);
         let apart = reach(requests(found, true));
         most = (apart.commands > sent.commands).then(|| Most {
@@ -143,16 +147,13 @@ fn free_behind(path: &Path, ranges: &[Range<u64>]) -> Option<Vec<Range<u64>>> {
     extents(free, &(first..u64::MAX)).ok()
 }
 
-/// Ranges that go on to the end of what is free behind them in their block group. `free`: joined,
-/// with the ranges in it.
-fn reaching(ranges: Vec<Range<u64>>, free: &[Range<u64>], group: Option<u64>) -> Vec<Range<u64>> {
-    let reach = |range: Range<u64>| {
-        let behind = free.partition_point(|free| free.end < range.end);
-        let group = group.map_or(u64::MAX, |group| range.end.next_multiple_of(group));
-        let end = free.get(behind).map_or(range.end, |free| free.end);
-        range.start..end.min(group).max(range.end)
-    };
-    ranges.into_iter().map(reach).collect()
+/// A range that goes on to the end of the free space behind it in its block group. `free`: joined,
+/// with the range in it.
+fn reaching(range: Range<u64>, free: &[Range<u64>], group: Option<u64>) -> Range<u64> {
+    let behind = free.partition_point(|free| free.end < range.end);
+    let group = group.map_or(u64::MAX, |group| range.end.next_multiple_of(group));
+    let end = free.get(behind).map_or(range.end, |free| free.end);
+    range.start..end.min(group).max(range.end)
 }
 
 fn metadata(path: &Path) -> Result<Metadata, DeletionError> {
@@ -234,15 +235,15 @@ mod tests {
 
     #[test]
     fn a_discard_goes_on_to_the_next_used_block_of_its_group() {
-        let free = [0..30, 40..120];
-        let reached = |range: Range<u64>| reaching(vec![range], &free, Some(100))[0].clone();
+        let reached = |range| reaching(range, &[0..30, 40..120], Some(100));
         assert_eq!(reached(10..12), 10..30);
         assert_eq!(reached(29..30), 29..30);
         assert_eq!(reached(50..60), 50..100);
         // The rest of the group behind is reached by the part that lies there.
         assert_eq!(reached(90..100), 90..100);
         assert_eq!(reached(90..110), 90..120);
-        assert_eq!(reaching(vec![10..12], &[], Some(100)), vec![10..12]);
+        // Where nothing is known to be free.
+        assert_eq!(reaching(130..140, &[], Some(100)), 130..140);
     }
 
     #[test]
