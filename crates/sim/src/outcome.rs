@@ -9,6 +9,7 @@ use record::{PhaseName, RunRecord};
 use serde::Serialize;
 use ssd::flash::Flash;
 
+use crate::PolicyKind;
 use crate::engine::Tally;
 use crate::recorder::FreeSpace;
 use crate::setup::Setup;
@@ -302,8 +303,8 @@ fn worst_second(record: &RunRecord, actor: usize, usual: f64, during: Range<f64>
 
 // Policies that no other one beats in everything.
 
-/// The four costs that are weighed.
-fn costs(figures: &Figures) -> [f64; 4] {
+/// The costs that are weighed.
+fn costs(figures: &Figures) -> [f64; 5] {
     // Without discards nothing is lost to them; else an unknown loss is no small one.
     let unknown = match figures.commands {
         0 => 0.0,
@@ -316,24 +317,29 @@ fn costs(figures: &Figures) -> [f64; 4] {
         figures.worst_second.unwrap_or(unknown),
         // A share of a thousandth is a file system's rounding.
         (untold * 1000.0).floor(),
+        // A workload that goes on for a fixed time gets less done.
+        1.0 / figures.removed_bytes.max(1) as f64,
     ]
 }
 
 /// Returns of each run whether it is on the Pareto front: no other run is at least as good in all
-/// four costs, and better in one. The costs are the time until all is discarded, how long the
-/// foreground waited, its worst second, and the share that is never discarded. Differences below 1 %
-/// count as none.
+/// costs, and better in one. The costs are the time until all is discarded, how long the
+/// foreground waited, its worst second, the share that is never discarded, and what was left to
+/// delete. Differences below 1 % count as none. A policy that would discard and sent nothing was not
+/// tried, and is not on it.
 pub fn pareto_front(all: &[Figures]) -> Vec<bool> {
-    let costs: Vec<[f64; 4]> = all.iter().map(costs).collect();
-    let beats = |a: &[f64; 4], b: &[f64; 4]| {
+    let costs: Vec<_> = all.iter().map(costs).collect();
+    let beats = |a: &[f64; 5], b: &[f64; 5]| {
         let no_worse = a.iter().zip(b).all(|(a, b)| *a <= b * 1.01 + 1e-9);
         let better = a.iter().zip(b).any(|(a, b)| *a < b * 0.99 - 1e-9);
         no_worse && better
     };
-    let fails = |figures: &Figures| figures.is_full || figures.gave_up;
+    let idle =
+        |figures: &Figures| figures.commands == 0 && figures.policy != PolicyKind::None.name();
+    let fails = |figures: &Figures| figures.is_full || figures.gave_up || idle(figures);
     // The time of a run that was cut off is unknown.
     let ended = || costs.iter().zip(all).filter(|(_, figures)| !fails(figures));
-    let is_beaten = |own: &[f64; 4]| ended().any(|(other, _)| beats(other, own));
+    let is_beaten = |own: &[f64; 5]| ended().any(|(other, _)| beats(other, own));
     costs
         .iter()
         .zip(all)

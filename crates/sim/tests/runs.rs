@@ -231,8 +231,27 @@ fn discards_that_never_pause_cost_as_much_as_without_them_is_better() {
     // Eight wait at once.
     assert!((0.8..1.2).contains(&(waited / 8.0 / lost)), "{online:?}");
     assert!(online.worst_second.unwrap() > 0.5, "{online:?}");
-    let front = sim::pareto_front(&[online, guard]);
-    assert!(front[1], "the one that waits less is on the front");
+    assert!(guard.waited_s.unwrap() < 0.1 * waited, "{guard:?}");
+}
+
+#[test]
+fn who_sends_nothing_or_gets_less_done_is_not_better_for_it() {
+    let with = |policy, commands, removed_bytes, worst| {
+        let mut figures = sim::run(&small(policy, WorkloadKind::Churn))
+            .unwrap()
+            .figures;
+        (figures.commands, figures.removed_bytes) = (commands, removed_bytes);
+        (figures.drained_s, figures.waited_s) = (None, Some(worst));
+        (figures.worst_second, figures.untold_bytes) = (Some(worst), 0);
+        figures
+    };
+    let online = with(PolicyKind::Ext4Online, 1000, 1 << 30, 0.5);
+    let fewer = with(PolicyKind::Adaptive, 5, 1 << 20, 0.5);
+    let idle = with(PolicyKind::BtrfsAsync, 0, 1 << 30, 0.0);
+    let none = with(PolicyKind::None, 0, 1 << 30, 0.01);
+    let front = sim::pareto_front(&[online.clone(), fewer, idle]);
+    assert_eq!(front, [true, false, false]);
+    assert_eq!(sim::pareto_front(&[online, none]), [false, true]);
 }
 
 /// Two discards that stop all reads end at the same moment, and so do the eight reads that waited.

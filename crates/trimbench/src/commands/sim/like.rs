@@ -53,8 +53,8 @@ pub(super) fn repeat(
     if let Some(size) = fit.only_bytes().filter(|_| policy != own) {
         let (size, policy, own) = (bytes(size), policy.name(), own.name());
         return Err(usage(format!(
-            "--policy {policy}: the discards in {name} are all of about {size}, so the times of other \
-             sizes are unknown, and only {own} can be simulated. A ladder measures several sizes: \
+            "--policy {policy}: {name} shows the time of discards of about {size} alone, so only {own} can be \
+             simulated. A ladder measures several sizes: \
              trimbench fit DIRECTORY --output CARD; then trimbench sim run --profile CARD"
         )));
     }
@@ -77,8 +77,8 @@ pub(super) fn repeat(
             common.workload
         )));
     }
-    let chunks = chunks(&record);
-    setup.extents = extents(&chunks, &verdict);
+    let chunks = chunks(&record, deleted(&verdict));
+    setup.extents = extents(&chunks, deleted(&verdict));
     if setup.extents.is_empty() {
         return Err(usage(format!(
             "{name}: there are no discards in it, so its deletion can't be repeated"
@@ -196,9 +196,20 @@ struct Chunk {
     bytes: u64,
 }
 
-/// The discards of a record's deletion. Those that are far fewer bytes than the usual are the file
-/// system's own, or others'.
-fn chunks(record: &RunRecord) -> Vec<Chunk> {
+/// The bytes that were deleted, as far as they are known.
+fn deleted(verdict: &Verdict) -> u64 {
+    // An event may discard more than it frees.
+    let deleted = verdict.deletion.iter().filter(|d| d.event.is_none());
+    let deleted = deleted.map(|d| d.bytes).filter(|&bytes| bytes > 0);
+    deleted
+        .chain(verdict.discard.bytes)
+        .min()
+        .unwrap_or(u64::MAX)
+}
+
+/// The discards of a record's deletion of so many bytes. Those that are far fewer bytes than the usual
+/// are the file system's own, or others'; those after as many bytes are others'.
+fn chunks(record: &RunRecord, deleted: u64) -> Vec<Chunk> {
     let within = fit::window(record);
     let rows = &record.intervals;
     let counted = counting::counted_in(record, within.clone());
@@ -224,16 +235,18 @@ fn chunks(record: &RunRecord) -> Vec<Chunk> {
         from = to;
     }
     all.retain(|chunk| chunk.count > 0 && chunk.bytes >= least);
+    let mut sum = 0;
+    all.retain(|chunk| {
+        let before = sum;
+        sum += chunk.bytes;
+        before < deleted
+    });
     all
 }
 
-/// The lengths of the deletion's extents: each chunk's bytes in as many parts as it had discards.
-/// Those after as many bytes as were deleted are others'.
-fn extents(chunks: &[Chunk], verdict: &Verdict) -> Vec<u64> {
-    // An event may discard more than it frees.
-    let deleted = verdict.deletion.iter().filter(|d| d.event.is_none());
-    let deleted = deleted.map(|d| d.bytes).filter(|&bytes| bytes > 0);
-    let mut left = (deleted.chain(verdict.discard.bytes).min()).unwrap_or(u64::MAX);
+/// The lengths of the deletion's extents: each chunk's bytes in as many parts as it had discards,
+/// `left` in all.
+fn extents(chunks: &[Chunk], mut left: u64) -> Vec<u64> {
     let mut extents = Vec::new();
     for &Chunk { count, bytes, .. } in chunks {
         if extents.len() as u64 + count > MOST_EXTENTS {
@@ -358,7 +371,10 @@ mod tests {
         (device.discards[10], device.discards[11]) = (1, 2);
         record.deletions.clear();
         let verdict = crate::record_output::verdict(&record);
-        assert_eq!(extents(&chunks(&record), &verdict), [32 * MIB; 7]);
+        assert_eq!(
+            extents(&chunks(&record, deleted(&verdict)), deleted(&verdict)),
+            [32 * MIB; 7]
+        );
     }
 
     #[test]
@@ -368,7 +384,7 @@ mod tests {
         for mib in [alone, among] {
             let record = record(&mib);
             let verdict = crate::record_output::verdict(&record);
-            let extents = extents(&chunks(&record), &verdict);
+            let extents = extents(&chunks(&record, deleted(&verdict)), deleted(&verdict));
             assert_eq!(extents, [32 * MIB; 5], "{mib:?}");
         }
     }
@@ -414,11 +430,8 @@ mod tests {
         (with_pauses[8], with_pauses[24]) = (96, 64);
         let said = |mib| {
             let record = record(mib);
-            paused(
-                &chunks(&record),
-                &crate::record_output::verdict(&record),
-                160 * MIB,
-            )
+            let verdict = crate::record_output::verdict(&record);
+            paused(&chunks(&record, 160 * MIB), &verdict, 160 * MIB)
         };
         assert_eq!(said(&at_once), None);
         // What others discard later is little, and no part of it.
@@ -426,7 +439,12 @@ mod tests {
         let device = &mut with_strays.intervals.devices[0];
         (device.discards[28], device.discard_bytes[28]) = (2, 8192);
         let verdict = crate::record_output::verdict(&with_strays);
-        assert_eq!(paused(&chunks(&with_strays), &verdict, 160 * MIB), None);
+        let told = |bytes| paused(&chunks(&with_strays, bytes), &verdict, bytes);
+        assert_eq!(told(160 * MIB), None);
+        // Others' may be large, and come when all is discarded.
+        let mut with_others = at_once;
+        with_others[28] = 40;
+        assert_eq!(said(&with_others), None);
         let text = said(&with_pauses).unwrap();
         assert!(text.contains("160 MiB took 17.0 s with pauses"), "{text}");
     }

@@ -79,9 +79,10 @@ pub(super) fn list() -> String {
     for kind in WorkloadKind::ALL {
         text += &line(kind.name(), kind.about());
     }
-    text += "\nSettings, for --set:\n";
+    text += "\nSettings, for --set, each with its usual value:\n";
     for key in Setup::KEYS {
-        text += &line(key.name, key.about);
+        let usual = key.default.unwrap_or_default();
+        text += &format!("{:<13}{} [{usual}]\n", key.name, key.about.trim());
     }
     let cards = profiles::all().iter().map(ssd::Card::name);
     let stacks = STACKS.iter().map(|(name, _)| *name);

@@ -21,10 +21,12 @@ fn ratio(value: Option<f64>) -> String {
 
 /// The setup in a line.
 fn title(setup: &Setup) -> String {
-    let (workload, drives) = (setup.workload.name(), &setup.drives.name);
-    let (volume, seed) = (bytes(setup.volume_bytes()), setup.seed);
+    let (workload, size) = (setup.workload.name(), bytes(setup.size));
+    let (drives, volume) = (&setup.drives.name, bytes(setup.volume_bytes()));
+    let (readers, seed) = (setup.readers, setup.seed);
     format!(
-        "{workload} on {drives}, volume of {volume}, seed {seed}: virtual time, no drive was touched"
+        "{workload} of {size} on {drives}, volume of {volume}, {readers} reads in flight, seed {seed}: \
+         virtual time, no drive was touched"
     )
 }
 
@@ -73,7 +75,7 @@ pub(super) fn single(setup: &Setup, outcome: &Outcome) -> String {
         line("erasures of a block", wear);
     }
     line("free space that the drive knows of", known(outcome));
-    text + &trouble(f)
+    text + &trouble(f, setup.workload.is_continuous())
 }
 
 /// The drive's knowledge at the start, halfway and at the end.
@@ -84,11 +86,17 @@ fn known(outcome: &Outcome) -> String {
     format!("{}, halfway {}, at the end {}", of(0.0), of(0.5), of(1.0))
 }
 
-fn trouble(f: &Figures) -> String {
+/// `goes_on`: the workload has no end of its own.
+fn trouble(f: &Figures, goes_on: bool) -> String {
     let (mut text, policy) = (String::new(), &f.policy);
     let is_f2fs = policy == PolicyKind::F2fs.name();
     if f.commands == 0 && !f.gave_up && policy != PolicyKind::None.name() {
-        text += &format!("! {policy}: it sent no discards in the time that was simulated\n");
+        let length = match goes_on {
+            true => ": give a larger `length`",
+            false => "",
+        };
+        text +=
+            &format!("! {policy}: it sent no discards in the time that was simulated{length}\n");
     }
     if f.is_full {
         text += &format!("! {policy}: the volume ran full, and the run ended there\n");
@@ -147,9 +155,12 @@ pub(super) fn all(setups: &[Setup], figures: &[Figures], front: &[bool]) -> Stri
     }
     let mut text = setups.first().map_or(String::new(), |s| title(s) + "\n\n");
     text += &aligned(&rows);
-    text += "\n* No other policy is at least as good in time, waiting, the worst second and\n  \
-             what the drive never learns, and better in one (Pareto front).\n";
-    text += &figures.iter().map(trouble).collect::<String>();
+    text += "\n* No other policy is at least as good in time, waiting, the worst second, what\n  \
+             the drive never learns and what gets done, and better in one (Pareto front).\n";
+    text += &figures
+        .iter()
+        .map(|f| trouble(f, goes_on))
+        .collect::<String>();
     text
 }
 
