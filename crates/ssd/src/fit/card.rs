@@ -189,23 +189,26 @@ impl Fit {
             Figure::AtMost { bound, .. } => (self.at_mib, Sure::Bound, *bound),
             Figure::Unknown { .. } => (self.at_mib, Sure::Assumed, 0.0),
         };
-        let b = if mib > 0.0 {
-            USUAL_US_PER_MIB.min(service / mib)
-        } else {
-            0.0
-        };
+        let left = (service - USUAL_US_PER_MIB * mib).max(0.0);
         // Not even the smallest discard takes less than a.
         let least = self.points.iter().map(|point| point.service_us.high);
-        let a = least.fold((service - b * mib).max(0.0), f64::min);
+        let a = least.fold(left, f64::min);
+        let b = if mib > 0.0 { (service - a) / mib } else { 0.0 };
+        let (of_a, of_b) = match a < left {
+            true => (
+                "the most that the smallest discard takes",
+                "what a leaves of it",
+            ),
+            false => (
+                "what b leaves of it",
+                "33 ns for each 4 KiB at most, as two measured drives",
+            ),
+        };
         let size = record::units::bytes((mib * record::units::MIB as f64) as u64);
         let how = format!("a discard of {size} takes {}; {why_not}", us(service));
         (
-            Cost::new(a, sure, format!("what b leaves of it: {how}")),
-            Cost::new(
-                b,
-                sure,
-                format!("33 ns for each 4 KiB at most, as two measured drives: {how}"),
-            ),
+            Cost::new(a, sure, format!("{of_a}: {how}")),
+            Cost::new(b, sure, format!("{of_b}: {how}")),
         )
     }
 

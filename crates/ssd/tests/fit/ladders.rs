@@ -350,6 +350,27 @@ fn one_size_tells_its_time_and_not_a_from_b() {
     }
 }
 
+/// A network disk: a MiB costs many times what it costs an SSD.
+#[test]
+fn a_card_of_a_bound_takes_that_long_at_its_size() {
+    let card = profiles::by_name("emc-xtremio-10tb").unwrap();
+    let card = card.with("a=2ms").unwrap().with("b=700us/MiB").unwrap();
+    let card = card.with("discard.jitter=33%").unwrap();
+    let rungs = [(6, 3), (96, 7)]
+        .map(|(mib, many)| run(&card, mib, many, Duration::from_millis(30), QUIET));
+    let fit = fit(&[&rungs[0], &rungs[1]]).unwrap();
+    let Figure::AtMost { bound, .. } = fit.service_us else {
+        panic!("{fit:#?}");
+    };
+    let made = Made {
+        name: "mine".into(),
+        drive: "A drive".into(),
+        when: "today".into(),
+    };
+    let got = truth(&fit.card(&made).unwrap(), fit.at_mib);
+    assert!((got / bound - 1.0).abs() < 0.01, "{got} us, not {bound}");
+}
+
 #[test]
 fn a_share_comes_back_too() {
     // Long enough that what one holds up is more than a batch of reads.
