@@ -321,7 +321,8 @@ fn trimmer(one: &Trimmer) -> String {
     }
     let mut covers: Vec<String> = one.covers.iter().map(shown).collect();
     if one.covers_unknown {
-        covers.push("mounts that its script chooses".to_owned());
+        let and = if covers.is_empty() { "" } else { "and " };
+        covers.push(format!("{and}mounts chosen at run time"));
     }
     parts.push(match covers.is_empty() {
         true if one.is_for_pools() => one.program.clone(),

@@ -26,8 +26,8 @@ pub(super) struct Command {
     unknown: bool,
 }
 
-/// The name of ZFS's own.
-pub(super) const ZPOOL: &str = "zpool trim";
+/// The name of the program that trims mounts; ours ends with it.
+pub(super) const FSTRIM: &str = "fstrim";
 
 /// Scripts are short.
 const SCRIPT_BYTES: u64 = 64 << 10;
@@ -79,7 +79,7 @@ impl Command {
         })?;
         let end = |word: &&Option<Vec<String>>| {
             let first = word.as_ref().and_then(|all| all.first());
-            first.is_none_or(|first| !first.contains('>'))
+            first.is_none_or(|first| !first.contains(['>', '<']))
         };
         let rest: Vec<_> = words[at + 1..].iter().take_while(end).collect();
         let mut arguments: Vec<String> = rest
@@ -90,29 +90,30 @@ impl Command {
         if is(at, "fstrim-all") || is(at, "btrfs-trim.sh") {
             arguments = vec!["--all".to_owned()];
         }
+        let fed = (0..at).any(|at| is(at, "xargs") || is(at, "parallel"));
         Some(Command {
             arguments,
             program,
-            unknown: rest.iter().any(|one| one.is_none()),
+            unknown: fed || rest.iter().any(|one| one.is_none()),
         })
     }
 
     /// Its name; of ZFS's own with the pools that it names.
     pub(super) fn name(&self) -> String {
         match self.program {
-            Program::Fstrim => "fstrim".to_owned(),
+            Program::Fstrim => FSTRIM.to_owned(),
             Program::Ours => "trimbench fstrim".to_owned(),
             Program::Zpool => {
-                let words = [ZPOOL].into_iter().chain(self.named());
+                let words = ["zpool trim"].into_iter().chain(self.named());
                 words.collect::<Vec<_>>().join(" ")
             }
         }
     }
 
-    /// Its arguments but for options and the words that end a shell's block.
+    /// Its arguments but for options.
     fn named(&self) -> impl Iterator<Item = &str> {
         let words = self.arguments.iter().map(String::as_str);
-        words.filter(|one| !one.starts_with('-') && !["done", "fi", "}"].contains(one))
+        words.filter(|one| !one.starts_with('-'))
     }
 
     /// The pools of ZFS that it trims: those with a mount, and those that it names.
@@ -137,7 +138,7 @@ impl Command {
         match self.program {
             Program::Zpool => Some(self.pools(mounts)),
             _ if self.unknown => None,
-            _ => Some(self.mounts(sys, mounts)),
+            _ => self.mounts(sys, mounts),
         }
     }
 }
@@ -162,8 +163,9 @@ fn scripts(sys: &SysRoot, words: &shell::Words) -> Vec<String> {
 }
 
 impl Command {
-    /// The mount points that `fstrim` trims with these arguments.
-    fn mounts(&self, sys: &SysRoot, mounts: &[Mount]) -> Vec<String> {
+    /// The mount points that `fstrim` trims with these arguments; `None` where one is no plain path,
+    /// such as the `{}` of `find`.
+    fn mounts(&self, sys: &SysRoot, mounts: &[Mount]) -> Option<Vec<String>> {
         let mut files = None;
         let mut types = None;
         let mut named = Vec::new();
@@ -194,7 +196,6 @@ impl Command {
                     }
                 }
                 _ if name.starts_with('-') => {}
-                "done" | "fi" | "}" => {}
                 _ => named.push(name.to_owned()),
             }
         }
@@ -203,9 +204,13 @@ impl Command {
                 let selected = select_in(sys, mounts, files, types).unwrap_or_default();
                 let path =
                     |one: storage::trimmable::Selected| one.path.to_string_lossy().into_owned();
-                selected.into_iter().map(path).collect()
+                Some(selected.into_iter().map(path).collect())
             }
-            None => named,
+            None => {
+                let plain =
+                    |one: &String| one.starts_with('/') && !one.contains(['*', '?', '[', '{']);
+                named.iter().all(plain).then_some(named)
+            }
         }
     }
 }

@@ -55,7 +55,7 @@ pub struct Trimmer {
     pub file: String,
     /// Why it does not run by itself; `None` if it does.
     pub inactive: Option<&'static str>,
-    /// The program.
+    /// The program, or several.
     pub program: String,
     /// Whether it is `trimbench fstrim`.
     pub paced: bool,
@@ -78,19 +78,22 @@ pub struct Trimmer {
 impl Trimmer {
     /// Whether it trims pools of ZFS and no other mounts.
     pub fn is_for_pools(&self) -> bool {
-        self.program.starts_with(command::ZPOOL)
+        !self.program.ends_with(command::FSTRIM)
     }
 
     /// A trimmer that runs these commands; the rest is to be filled in.
     fn of(sys: &SysRoot, mounts: &[Mount], commands: &[Command]) -> Trimmer {
         let covers: Vec<_> = commands.iter().map(|one| one.covers(sys, mounts)).collect();
-        let mut of_mounts = commands.iter().filter(|one| one.program != Program::Zpool);
-        let shown = of_mounts.next().or(commands.first());
+        // Those of mounts are last: the mounts follow.
+        let mut sorted: Vec<&Command> = commands.iter().collect();
+        sorted.sort_by_key(|one| one.program != Program::Zpool);
+        let mut programs: Vec<String> = sorted.into_iter().map(Command::name).collect();
+        programs.dedup();
         Trimmer {
             name: String::new(),
             file: String::new(),
             inactive: None,
-            program: shown.map(Command::name).unwrap_or_default(),
+            program: programs.join(" and "),
             paced: commands
                 .iter()
                 .all(|command| command.program == Program::Ours),

@@ -1,26 +1,32 @@
-//! Commands in a line of cron, a unit or a script, as far as they are clear without a shell:
-//! lists, loops over words, and variables with plain values.
+//! Commands in a line of cron, a unit or a script, as far as they are clear without a shell.
+//! These are lists, loops over words, variables with plain values, and the text after `-c`.
 
 use std::collections::HashMap;
 
 /// Words that stand before a command.
-const KEYWORDS: [&str; 12] = [
-    "do", "then", "else", "elif", "if", "while", "until", "!", "{", "(", "time", "exec",
+const KEYWORDS: [&str; 11] = [
+    "do", "then", "else", "elif", "if", "while", "until", "!", "{", "time", "exec",
 ];
 
 /// A command: its words, each as the values that it may have. `None`: the value isn't known.
 pub(super) type Words = Vec<Option<Vec<String>>>;
 
+/// The values of variables; `None` where they aren't known.
+type Variables = HashMap<String, Option<Vec<String>>>;
+
 /// The commands of a text.
 pub(super) fn commands(text: &str) -> Vec<Words> {
-    let mut variables: HashMap<String, Option<Vec<String>>> = HashMap::new();
+    commands_with(text, &mut Variables::new())
+}
+
+fn commands_with(text: &str, variables: &mut Variables) -> Vec<Words> {
     let mut found = Vec::new();
-    for tokens in lists(text) {
+    for mut tokens in lists(text) {
         let looped = tokens.iter().position(|word| word == "for");
         if let Some(at) = looped.filter(|at| tokens.get(at + 2).is_some_and(|word| word == "in")) {
             let values: Option<Vec<Vec<String>>> = tokens[at + 3..]
                 .iter()
-                .map(|word| expand(word, &variables))
+                .map(|word| expand(word, variables))
                 .collect();
             variables.insert(tokens[at + 1].clone(), values.map(|all| all.concat()));
             continue;
@@ -34,6 +40,14 @@ pub(super) fn commands(text: &str) -> Vec<Words> {
                 variables.insert(name.clone(), None);
             }
         }
+        // The text that `sh`, `su` or `flock` runs.
+        let is_c = |word: &String| word.starts_with('-') && word.ends_with('c') && word != "-exec";
+        if let Some(at) = tokens.iter().position(is_c)
+            && at + 1 < tokens.len()
+        {
+            let text = tokens.remove(at + 1);
+            found.extend(commands_with(&inner(&text), variables));
+        }
         let first = tokens
             .iter()
             .position(|word| !KEYWORDS.contains(&word.as_str()));
@@ -41,12 +55,12 @@ pub(super) fn commands(text: &str) -> Vec<Words> {
         if let [only] = tokens
             && let Some((name, value)) = assignment(only)
         {
-            let values = expand(value, &variables);
+            let values = expand(value, variables);
             let words = values.map(|all| all.iter().flat_map(|one| words(one)).collect());
             variables.insert(name.to_owned(), words);
             continue;
         }
-        let command: Words = tokens.iter().map(|word| expand(word, &variables)).collect();
+        let command: Words = tokens.iter().map(|word| expand(word, variables)).collect();
         if !command.is_empty() {
             found.push(command);
         }
@@ -66,7 +80,7 @@ fn words(text: &str) -> Vec<String> {
 }
 
 /// The values of a word; `None` where a program or a variable that isn't known gives it.
-fn expand(word: &str, variables: &HashMap<String, Option<Vec<String>>>) -> Option<Vec<String>> {
+fn expand(word: &str, variables: &Variables) -> Option<Vec<String>> {
     let bare = unquoted(word);
     let Some(start) = bare.find('$') else {
         return (!bare.contains('`')).then(|| vec![bare]);
@@ -89,10 +103,20 @@ fn expand(word: &str, variables: &HashMap<String, Option<Vec<String>>>) -> Optio
 }
 
 fn unquoted(word: &str) -> String {
-    word.chars().filter(|c| !matches!(c, '"' | '\'')).collect()
+    word.chars()
+        .filter(|c| !matches!(c, '"' | '\'' | '\\'))
+        .collect()
 }
 
-/// The lists of words between `;`, `&&`, `||`, `|` and line ends, without comments.
+/// A quoted text as the shell reads it that runs it.
+fn inner(word: &str) -> String {
+    match word.strip_prefix('\'') {
+        Some(text) => text.trim_end_matches('\'').to_owned(),
+        None => word.trim_matches('"').replace('\\', ""),
+    }
+}
+
+/// The lists of words between `;`, `&&`, `||`, `|`, `(`, `)` and line ends, without comments.
 fn lists(text: &str) -> Vec<Vec<String>> {
     let (mut all, mut list, mut word) = (Vec::new(), Vec::new(), String::new());
     let mut quote = None;
@@ -102,8 +126,11 @@ fn lists(text: &str) -> Vec<Vec<String>> {
         match (quote, c) {
             (Some(open), _) if c == open => quote = None,
             (None, '"' | '\'' | '`') => quote = Some(c),
-            (None, '\\') if chars.peek() == Some(&'\n') => {
-                chars.next();
+            (None | Some('"'), '\\') => {
+                match chars.next() {
+                    None | Some('\n') => {}
+                    Some(next) => word.extend([c, next]),
+                }
                 continue;
             }
             (None, '(') if word.ends_with('$') || depth > 0 => depth += 1,
@@ -114,7 +141,8 @@ fn lists(text: &str) -> Vec<Vec<String>> {
                 }
                 continue;
             }
-            (None, ';' | '&' | '|' | '\n') if depth == 0 => {
+            (None, '(') if !word.is_empty() => {}
+            (None, ';' | '&' | '|' | '(' | ')' | '\n') if depth == 0 => {
                 // A redirection: `2>&1`.
                 if c == '&' && word.ends_with('>') {
                     word.push(c);
@@ -172,6 +200,26 @@ mod tests {
         assert_eq!(
             read("A=/data\n/sbin/fstrim $A/x > /dev/null 2>&1"),
             ["/sbin/fstrim /data/x > /dev/null 2>&1"]
+        );
+    }
+
+    #[test]
+    fn the_text_that_another_shell_runs_is_read() {
+        assert_eq!(
+            read("M=/srv; sh -c \"fstrim / && fstrim $M\" | logger"),
+            ["fstrim /", "fstrim /srv", "sh -c", "logger"]
+        );
+        assert_eq!(
+            read("su root -c 'for m in / \"/home\"; do fstrim $m; done'")[0],
+            "fstrim /,/home"
+        );
+        assert_eq!(
+            read("bash -ec \"for m in /a /b; do fstrim \\\"\\$m\\\"; done\"")[0],
+            "fstrim /a,/b"
+        );
+        assert_eq!(
+            read("ionice -c 3 fstrim /; (fstrim /var)"),
+            ["3", "ionice -c fstrim /", "fstrim /var"]
         );
     }
 

@@ -157,6 +157,23 @@ fn cron_lines_that_only_a_shell_can_read_raise_no_warning() {
     assert_eq!(ids(&machine), [""; 0]);
     let found = inspected(&machine, None);
     assert!(found.policy.trimmers[0].covers_unknown);
+    for line in [
+        "lsblk -rno MOUNTPOINT | grep ^/ | xargs -n1 fstrim -v",
+        "cat /etc/trim | xargs -I% sh -c 'fstrim %'",
+        "parallel fstrim ::: $(cat /etc/trim)",
+        "find /srv /mnt -mindepth 1 -maxdepth 1 -execdir fstrim {} +",
+        "find / -maxdepth 1 -exec ionice -c 3 fstrim {} \\; -print",
+        "for d in /mnt/*; do fstrim $d; done",
+        "bash -lc 'awk \"{print \\$2}\" /etc/fstab | xargs -L1 fstrim'",
+    ] {
+        machine.write("etc/cron.d/trim", &format!("0 3 * * 0 root {line}\n"));
+        assert_eq!(ids(&machine), [""; 0], "{line}");
+        let page = page(&machine);
+        assert!(
+            page.contains("fstrim of mounts chosen at run time"),
+            "{page}"
+        );
+    }
     // A script that a line starts.
     machine.write("etc/cron.d/trim", "0 3 * * 0 root /opt/trim-all\n");
     machine.write(
@@ -368,19 +385,23 @@ fn where_discards_do_harm_no_finding_asks_for_any() {
     assert!(remedy.contains("enable --now fstrim.timer"), "{remedy}");
 }
 
+/// The page of a machine.
+fn page(machine: &Machine) -> String {
+    let look = crate::Look {
+        width: 100,
+        unicode: true,
+        colour: false,
+    };
+    crate::inspect::text::page(&inspected(machine, None), false, look)
+}
+
 #[test]
 fn trims_of_pools_miss_no_mount() {
     let machine = nvme("xfs", "rw");
     let text = |line: &str| {
         machine.write("etc/cron.d/trim", line);
         assert_eq!(ids(&machine), ["nothing-trims"], "{line}");
-        let found = inspected(&machine, None);
-        let look = crate::Look {
-            width: 100,
-            unicode: true,
-            colour: false,
-        };
-        crate::inspect::text::page(&found, false, look)
+        page(&machine)
     };
     let page = text("0 2 * * 0 root /sbin/zpool trim -w data backup\n");
     assert!(
@@ -391,8 +412,13 @@ fn trims_of_pools_miss_no_mount() {
         text("24 0 1-7 * * root [ -x /usr/lib/zfs-linux/trim ] && /usr/lib/zfs-linux/trim\n");
     assert!(page.contains("zpool trim\n"), "{page}");
     // A script that trims a mount, too, misses this one.
-    machine.write("etc/cron.weekly/trim", "zpool trim data\nfstrim /srv\n");
+    machine.write("etc/cron.weekly/trim", "fstrim /srv\nzpool trim data\n");
     finding(&machine, "timer-misses-mount");
+    let page = self::page(&machine);
+    assert!(
+        page.contains("zpool trim data and fstrim of /srv"),
+        "{page}"
+    );
 }
 
 #[test]
