@@ -9,22 +9,21 @@ use crate::why::SenderWork;
 const MOST: usize = 5;
 
 /// An update in lines: one for each device that did something, that with most time in TRIM first.
-/// The senders of discards follow, and the processes that waited for a tenth of the time or more. An
-/// idle machine has one line.
-pub fn text(update: &Update) -> String {
+/// Pending discards follow, unless their line is in `pending`, the update before. Then come the
+/// senders of discards, and the processes that waited for a tenth of the time or more. An idle
+/// machine has the lines of what is pending, or one line.
+pub fn text(update: &Update, pending: &mut Vec<String>) -> String {
     let time = clock(update.unix_s);
     let mut text = String::new();
     let mut busy: Vec<_> = update.devices.iter().filter(|one| one.is_busy()).collect();
     busy.sort_by(|a, b| b.discarding.total_cmp(&a.discarding));
     for device in busy {
         text += &format!("{time} {}\n", line(device, update.debt(&device.device)));
-        for pace in update.paces(&device.device) {
-            let line = format!("{time} {pace}\n");
-            // Once, though several devices are below the file system.
-            if !text.contains(&line) {
-                text += &line;
-            }
-        }
+    }
+    let before = std::mem::replace(pending, update.paces());
+    let idle = text.is_empty();
+    for pace in pending.iter().filter(|pace| idle || !before.contains(pace)) {
+        text += &format!("{time} {pace}\n");
     }
     if text.is_empty() {
         text = format!("{time} idle\n");
@@ -137,6 +136,10 @@ mod tests {
     use crate::why::frames::Place;
     use crate::why::{Cause, Deleted};
 
+    fn text(update: &Update) -> String {
+        super::text(update, &mut Vec::new())
+    }
+
     #[test]
     fn a_stall_has_a_line_for_each_device_sender_and_victim() {
         let text = text(&stall(0.0));
@@ -144,12 +147,12 @@ mod tests {
         assert_eq!(lines.len(), 5, "{text}");
         for (line, parts) in lines.iter().zip([
             ["loop8", "in TRIM 98 %", "debt 1.0 GiB"],
+            ["vda", "reads 1,230/s", "in TRIM 0.0 %"],
             [
                 "pending on /mnt/lab: 1.0 GiB",
                 "at most 20 discards/s (iops_limit)",
                 "about 15 s",
             ],
-            ["vda", "reads 1,230/s", "in TRIM 0.0 %"],
             [
                 "kworker/u8:1 (pid 44)",
                 "(ext4 commit)",
@@ -244,5 +247,24 @@ mod tests {
     fn an_idle_machine_has_one_line() {
         let text = text(&Update::of(1.0, 1.0, Vec::new()));
         assert_eq!(text, "00:00:00 idle\n");
+    }
+
+    #[test]
+    fn pending_discards_are_named_while_nothing_is_busy() {
+        let mut update = Update::of(1.0, 1.0, Vec::new());
+        update.debts = stall(0.0).debts;
+        let expected = "00:00:00 pending on /mnt/lab: 1.0 GiB, begins up to 120 s after the \
+                        deletion, at most 20 discards/s (iops_limit), then takes about 15 s\n";
+        let pending = &mut Vec::new();
+        for _ in 0..2 {
+            assert_eq!(super::text(&update, pending), expected);
+        }
+        // Beside other work, once.
+        update.devices = stall(0.0).devices;
+        let busy = super::text(&update, pending);
+        assert!(!busy.contains("pending"), "{busy}");
+        update.debts[0].bytes = Some(1 << 29);
+        let less = super::text(&update, pending);
+        assert!(less.contains("pending on /mnt/lab: 512 MiB"), "{less}");
     }
 }

@@ -193,21 +193,17 @@ impl Update {
         }
     }
 
-    /// The debts of the file systems on a device.
-    fn debts_on(&self, device: &str) -> impl Iterator<Item = &Debt> {
-        let all = self.debts.iter();
-        all.filter(move |debt| debt.devices.iter().any(|one| one == device))
-    }
-
-    /// The debt on a device, in words; `None` where nothing reports one.
+    /// The debt of the file systems on a device, in words; `None` where nothing reports one.
     pub fn debt(&self, device: &str) -> Option<String> {
-        let words: Vec<String> = self.debts_on(device).filter_map(Debt::words).collect();
+        let is_on = |debt: &&Debt| debt.devices.iter().any(|one| one == device);
+        let all = self.debts.iter().filter(is_on);
+        let words: Vec<String> = all.filter_map(Debt::words).collect();
         (!words.is_empty()).then(|| words.join(" + "))
     }
 
-    /// How fast the file systems on a device send pending discards, where they have a limit.
-    pub fn paces(&self, device: &str) -> Vec<String> {
-        self.debts_on(device).filter_map(Debt::pace).collect()
+    /// How fast each file system sends its pending discards, where that is known.
+    pub fn paces(&self) -> Vec<String> {
+        self.debts.iter().filter_map(Debt::pace).collect()
     }
 }
 

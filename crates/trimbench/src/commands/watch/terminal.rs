@@ -37,7 +37,10 @@ pub(super) enum Shown {
         view: Box<View>,
         look: Look,
     },
-    Lines,
+    Lines {
+        /// The lines of what was pending in the last update.
+        pending: Vec<String>,
+    },
     Nothing,
 }
 
@@ -49,7 +52,9 @@ impl Shown {
         }
         let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
         if !Stream::Out.is_terminal() || !Stream::input_is_terminal() || dumb {
-            return Ok(Shown::Lines);
+            return Ok(Shown::Lines {
+                pending: Vec::new(),
+            });
         }
         let mut shown = Shown::Screen {
             terminal: ManuallyDrop::new(Box::new(ratatui::try_init().map_err(failed)?)),
@@ -64,7 +69,7 @@ impl Shown {
     pub(super) fn show(&mut self, update: Update) -> Result<(), Error> {
         match self {
             Shown::Screen { view, .. } => view.push(update),
-            Shown::Lines => Stream::Out.print(&lines::text(&update)),
+            Shown::Lines { pending } => Stream::Out.print(&lines::text(&update, pending)),
             Shown::Nothing => {}
         }
         self.draw()
