@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead};
 
-use crate::prefix::{Prefix, without_colours};
+use crate::prefix::{DOCKER, Prefix, unwrapped};
 
 /// A longer line is none that any of our programs prints.
 const LONGEST: usize = 1 << 20;
@@ -31,7 +31,7 @@ pub(crate) struct Lines<R> {
     in_long_line: bool,
     /// `None` until the begin was looked at.
     prefix: Option<Option<Prefix>>,
-    /// A line without its colours, or with its end.
+    /// A line without its colours or docker's JSON, or with its end.
     line: Vec<u8>,
 }
 
@@ -90,7 +90,16 @@ impl<R: BufRead> Lines<R> {
     pub(crate) fn peek(&mut self) -> io::Result<&[u8]> {
         self.look()?;
         self.have(PEEK)?;
-        let bytes = &self.buffer[self.begin..self.end];
+        let mut bytes = &self.buffer[self.begin..self.end];
+        if bytes.starts_with(DOCKER) {
+            let mut plain = Vec::new();
+            for line in bytes[..bytes.len().min(PEEK)].split(|&b| b == b'\n') {
+                unwrapped(line, &mut self.line);
+                plain.extend_from_slice(&self.line);
+            }
+            self.line = plain;
+            bytes = &self.line;
+        }
         let split = self.prefix.iter().flatten().find_map(|p| p.split(bytes));
         Ok(split.map_or(bytes, |(_, rest)| rest))
     }
@@ -178,8 +187,8 @@ impl<R: BufRead> Lines<R> {
         while let Some(rest) = bytes.strip_suffix(b"\r") {
             bytes = rest;
         }
-        if memchr::memchr(0x1b, bytes).is_some() {
-            without_colours(bytes, &mut self.line);
+        if memchr::memchr(0x1b, bytes).is_some() || bytes.starts_with(DOCKER) {
+            unwrapped(bytes, &mut self.line);
             bytes = &self.line;
         }
         let split = self.prefix.iter().flatten().find_map(|p| p.split(bytes));

@@ -1,5 +1,5 @@
-//! Text that other programs put before each line of a log: a time (`ts`, docker, journald), a host,
-//! the `> ` of a mail; and the colours of a terminal.
+//! Text that other programs put before each line of a log: a time (`ts`, docker, CRI, journald), a
+//! host, the `> ` of a mail. Also the JSON around it (docker's `json-file`), and a terminal's colours.
 
 use std::collections::HashMap;
 
@@ -32,7 +32,7 @@ impl Prefix {
         let mut lines: Vec<Vec<u8>> = Vec::new();
         for line in begin.split(|&b| b == b'\n').take(LINES) {
             let mut plain = Vec::new();
-            without_colours(line.trim_ascii_end(), &mut plain);
+            unwrapped(line.trim_ascii_end(), &mut plain);
             lines.push(plain);
         }
         let mut counts: HashMap<Vec<Part>, usize> = HashMap::new();
@@ -77,10 +77,24 @@ impl Prefix {
     }
 }
 
-/// Copies a line without a terminal's orders (colours, titles).
-pub(crate) fn without_colours(line: &[u8], into: &mut Vec<u8>) {
+/// How a line of docker's `json-file` begins.
+pub(crate) const DOCKER: &[u8] = b"{\"log\":";
+
+/// A line of docker's `json-file` as `docker logs -t` prints it.
+fn of_docker(line: &[u8]) -> Option<String> {
+    let line: serde_json::Value = match line.starts_with(DOCKER) {
+        true => serde_json::from_slice(line).ok()?,
+        false => return None,
+    };
+    let text = line["log"].as_str()?.trim_end_matches(['\r', '\n']);
+    Some(format!("{} {text}", line["time"].as_str()?))
+}
+
+/// Copies a line without a terminal's orders (colours, titles), and out of docker's JSON.
+pub(crate) fn unwrapped(line: &[u8], into: &mut Vec<u8>) {
     into.clear();
-    let mut rest = line;
+    let docker = of_docker(line);
+    let mut rest = docker.as_deref().map_or(line, str::as_bytes);
     while let Some(at) = memchr::memchr(0x1b, rest) {
         into.extend_from_slice(&rest[..at]);
         rest = &rest[at + 1..];
@@ -111,7 +125,7 @@ pub fn plain(text: &str) -> String {
             Some(one) => (one, &b"\n"[..]),
             None => (one, &b""[..]),
         };
-        without_colours(one, &mut line);
+        unwrapped(one, &mut line);
         let split = prefix.as_ref().and_then(|prefix| prefix.split(&line));
         all.extend_from_slice(split.map_or(&line, |(_, rest)| rest));
         all.extend_from_slice(end);
@@ -154,8 +168,9 @@ fn ends(line: &[u8]) -> Vec<Vec<Part>> {
         if word.iter().any(|b| b"\"{=".contains(b)) || word.ends_with(b",") {
             break;
         }
-        let half = matches!(word, b"AM" | b"PM");
-        timed = is_time(word) || begin == 0 && is_number(word) || timed && half;
+        // After a time: a half of the day, or the stream and its tag (CRI, podman's k8s-file).
+        let more = matches!(word, b"AM" | b"PM" | b"stdout" | b"stderr" | b"F");
+        timed = is_time(word) || begin == 0 && is_number(word) || timed && more;
         if !(timed || word.ends_with(b":") || word.ends_with(b"]") || matches!(word, b">" | b"|")) {
             continue;
         }

@@ -156,6 +156,18 @@ mod tests {
             ("hello\n", Kind::Unknown),
         ] {
             assert_eq!(sniff(text.as_bytes()), kind, "{text}");
+            // In the log of a container: docker's json-file, and CRI's.
+            let time = "2024-06-19T05:02:00.5Z";
+            let docker = |line: &str| serde_json::json!({"log": line, "time": time}).to_string();
+            let cri = |line: &str| format!("{time} stdout F {line}");
+            for wrap in [&docker as &dyn Fn(&str) -> String, &cri] {
+                // A single line shows no prefix.
+                if text.lines().count() < 2 {
+                    continue;
+                }
+                let lines = text.lines().map(|line| wrap(line) + "\n");
+                assert_eq!(sniff(lines.collect::<String>().as_bytes()), kind, "{text}");
+            }
         }
         assert_eq!(sniff(&[0x28, 0xb5, 0x2f, 0xfd, 0]), Kind::Compressed);
         assert_eq!(sniff(&[0x1f, 0x8b, 8]), Kind::Compressed);

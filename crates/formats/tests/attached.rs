@@ -119,7 +119,7 @@ fn text_before_each_line_changes_nothing_and_its_times_serve() {
     let lines = log(60, one_drive);
     let clock = |at: u32| format!("05:{:02}:{:02}", 2 + at / 60, at % 60);
     type Before<'a> = &'a dyn Fn(u32) -> String;
-    let before: [(&str, bool, Before<'_>); 9] = [
+    let before: [(&str, bool, Before<'_>); 10] = [
         ("docker", true, &|at| {
             format!("2024-06-19T{}.123456789Z ", clock(at))
         }),
@@ -136,6 +136,9 @@ fn text_before_each_line_changes_nothing_and_its_times_serve() {
         ("compose", false, &|_| "db-1  | ".to_owned()),
         ("kubectl", true, &|at| {
             format!("[pod/db-0/io] 2024-06-19T{}.1Z ", clock(at))
+        }),
+        ("k8s-file", true, &|at| {
+            format!("2024-06-19T{}.5+02:00 stdout F ", clock(at))
         }),
         ("a mail", false, &|_| "> > ".to_owned()),
         ("a host", false, &|_| "db7 ".to_owned()),

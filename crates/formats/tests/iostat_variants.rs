@@ -32,6 +32,28 @@ fn essence(verdict: &Verdict) -> impl PartialEq + std::fmt::Debug + use<> {
     )
 }
 
+/// The text as docker's `json-file` has it; it is coloured, and a terminal's.
+fn docker(text: &str) -> String {
+    let line = |line: &str| {
+        let line = format!("\u{1b}[1m{line}\u{1b}[0m\r\n");
+        let time = "2024-06-19T05:02:00.123456789Z";
+        format!(
+            "{}\n",
+            serde_json::json!({"log": line, "stream": "stdout", "time": time})
+        )
+    };
+    text.lines().map(line).collect()
+}
+
+#[test]
+fn dockers_times_serve_where_a_log_has_none() {
+    let text =
+        "Device r/s rkB/s d/s dkB/s aqu-sz\nsda 2500.00 10000.00 0.00 0.00 7.9\n\n".repeat(8);
+    let log = Log::read(docker(&text).as_bytes()).unwrap();
+    let record = record(&log, None, &Options::default()).unwrap();
+    assert_eq!(record.head.started_unix_s.floor(), 1_718_773_319.0);
+}
+
 #[test]
 fn the_same_figures_in_another_form() {
     for run in RUNS {
@@ -49,6 +71,8 @@ fn the_same_figures_in_another_form() {
             ("JSON indented", pretty.clone()),
             ("JSON indented by tabs", pretty.replace("  ", "\t")),
             ("JSON, CRLF", pretty.replace('\n', "\r\n")),
+            ("docker's json-file", docker(&table.text())),
+            ("JSON in docker's json-file", docker(&pretty)),
             (
                 "names",
                 table

@@ -296,7 +296,8 @@ pub struct Counting {
     /// mirror of two.
     #[serde(default = "one")]
     pub copies: f64,
-    /// Whether its counters are switched off (`queue/iostats` is 0), so that they stand still.
+    /// Whether its discards aren't counted: its counters are switched off (`queue/iostats` is 0), or
+    /// a log has no columns of them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub off: bool,
     /// Whether the sizes of its discards are unknown: their bytes are 0 then.

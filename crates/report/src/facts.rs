@@ -272,7 +272,7 @@ fn others(others: &OthersDiscards) -> Fact {
 
 fn discard(facts: &mut Vec<Fact>, verdict: &Verdict) {
     let discard = &verdict.discard;
-    if discard.commands == Some(0) || discard.bytes == Some(0) {
+    if discard.commands == Some(0) {
         let text = match verdict.others {
             Some(_) => "this deletion sent no discards",
             None => "no discards were seen",
@@ -304,20 +304,21 @@ fn trim(discard: &Discard) -> Option<Fact> {
         true => "at least ",
         false => "",
     };
+    let in_all = |all: u64| format!("{} in all", bytes(all));
     let commands = |commands: u64| {
         let mut text = counted(commands, "discard");
         if let Some(mean) = discard.mean_bytes {
             text += &format!(" of {}", bytes(mean as u64));
         }
         if let Some(all) = discard.bytes {
-            text += &format!(", {} in all", bytes(all));
+            text += &format!(", {}", in_all(all));
         }
         text
     };
     let rate = |rate: f64| format!("{bound}{}", byte_rate(rate));
     let mut parts = [
         discard.bytes_per_s.map(rate),
-        discard.commands.map(commands),
+        discard.commands.map(commands).or(discard.bytes.map(in_all)),
         busy(discard).map(|s| format!("busy with them for at most {}", seconds(s))),
         (discard.await_us).map(|us| format!("mean wait {}", latency_us(us))),
     ];

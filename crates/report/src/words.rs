@@ -195,10 +195,15 @@ pub(crate) fn advice(why: Reason, verdict: &Verdict, record: &RunRecord) -> Stri
         Reason::NoDiscards if record.head.scenario.get("simulated").is_some() => {
             "The policy sent none, or hardly any, while the run lasted.".to_owned()
         }
-        Reason::NoDiscards if verdict.discard.commands.is_some_and(|n| n > 0) => {
+        Reason::NoDiscards if verdict.discard.commands != Some(0) => {
             no_discards(target).replacen("no discards", "hardly any discards", 1)
         }
         Reason::NoDiscards => no_discards(target),
+        Reason::CountersOff if record.head.scenario.get("imported_from").is_some() => {
+            "The log has no columns of discards, so it is unknown whether discards came, and a dip \
+             may be theirs. Record with sysstat 12.1 or newer, on Linux 4.18 or newer."
+                .to_owned()
+        }
         Reason::CountersOff => counters_off(&counting::blind(&record.head.devices)),
         Reason::DevicesUnknown if target.mount.is_none() => {
             "What the devices did was not recorded, so a stall looks like any other dip. Record \
@@ -206,8 +211,8 @@ pub(crate) fn advice(why: Reason, verdict: &Verdict, record: &RunRecord) -> Stri
                 .to_owned()
         }
         Reason::TooFewOperations if verdict.foreground.is_empty() => {
-            "Nothing was read or written meanwhile, so nothing could stall. The figures of the \
-             discards stand."
+            "No reads or writes were measured meanwhile: there were none, or they were over too \
+             soon. So no stall can show. The figures of the discards stand."
                 .to_owned()
         }
         why => fixed(why).to_owned(),
@@ -419,7 +424,7 @@ mod tests {
         let verdict = ::judge::judge(&record, &::judge::JudgeOptions::default());
         let text = advice(Reason::TooFewOperations, &verdict, &record);
         assert!(
-            text.starts_with("Nothing was read or written meanwhile"),
+            text.starts_with("No reads or writes were measured meanwhile"),
             "{text}"
         );
     }

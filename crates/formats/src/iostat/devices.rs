@@ -30,6 +30,7 @@ pub(super) fn devices(look: &Look<'_>, made: &[Made]) -> Vec<(usize, DeviceInfo)
                     copies: above(i)
                         .map(|made| made.copies(look).unwrap_or(1.0))
                         .product(),
+                    off: !log.discards,
                     ..Counting::default()
                 },
                 ..DeviceInfo::default()

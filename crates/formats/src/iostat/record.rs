@@ -65,20 +65,11 @@ pub(crate) fn in_zone(
              that matter (--set device=NAME)."
         )),
     }
-    let no_foreground = "No device read or wrote for long enough to count as a foreground.";
-    let no_discards = "This iostat has no columns of discards: use a newer sysstat (12.1) and Linux \
-        (4.18). So whether there were discards is unknown.";
-    let lacking = [
-        (actors.is_empty(), no_foreground),
-        (!log.discards, no_discards),
-    ];
-    let lacking = lacking.into_iter().filter(|(lacks, _)| *lacks);
-    warnings.extend(lacking.map(|(_, warning)| warning.to_owned()));
     let mut devices = devices::devices(&look, &made);
-    if !log.discards {
-        // Without their discards they would look as if there had been none.
-        devices.clear();
-    } else if !actors.is_empty() {
+    if actors.is_empty() {
+        let text = "No device read or wrote for long enough to count as a foreground.";
+        warnings.push(text.to_owned());
+    } else {
         let own = Own::of(&look, &made, &actors);
         devices.retain(|d| own.has(d.0));
         warnings.extend(own.others());

@@ -85,6 +85,29 @@ pub struct Compared {
     pub changes: Vec<Change>,
 }
 
+impl Compared {
+    /// Returns the figure in each group, all in one unit, in sentences and tables alike.
+    pub fn shown(&self) -> Vec<String> {
+        let of = |side: &Side| side.value.filter(|_| !self.is_without_stall(side));
+        let values: Vec<Option<f64>> = self.sides.iter().map(of).collect();
+        let shown = self.unit.show(&values).into_iter().zip(&self.sides);
+        let side = shown.map(
+            |(shown, side)| match side.is_lower_bound && side.value.is_some() {
+                true => format!("≥ {shown}"),
+                false => shown,
+            },
+        );
+        side.collect()
+    }
+
+    /// Whether this is what was left in the stall, and no run of this side stalled: then all was
+    /// left.
+    pub fn is_without_stall(&self, side: &Side) -> bool {
+        let mut left = side.runs.iter().flatten();
+        self.figure == Figure::Depth && left.all(|&share| share >= 1.0)
+    }
+}
+
 /// A figure in one group.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Side {
@@ -103,9 +126,10 @@ pub struct Change {
     pub group: String,
     /// Its value less the reference's.
     pub absolute: Option<f64>,
-    /// The 95 % confidence interval's lower end.
+    /// The 95 % confidence interval's lower end; `None` also where it is unknown how much less the
+    /// value is than a lower bound.
     pub absolute_low: Option<f64>,
-    /// Its upper end.
+    /// Its upper end; `None` also where the value is a lower bound.
     pub absolute_high: Option<f64>,
     /// The difference as a share of the reference's value; `None` where that is 0.
     pub relative: Option<f64>,
@@ -178,6 +202,16 @@ impl Change {
         let all = [self.relative, self.relative_low, self.relative_high];
         let all = all.map(|share| share.map(|share| 1.0 + share));
         all[0].filter(|times| *times >= FACTOR).map(|_| all)
+    }
+
+    /// Returns `≥ ` or `≤ ` where one of both figures is only a lower bound, in sentences and
+    /// tables alike.
+    pub fn bound(&self) -> &'static str {
+        match (self.finding, self.absolute_low, self.absolute_high) {
+            (ChangeFinding::Differs, Some(_), None) => "≥ ",
+            (ChangeFinding::Differs, None, Some(_)) => "≤ ",
+            _ => "",
+        }
     }
 
     /// Whether the reference is so small that the change as a share of it says nothing.

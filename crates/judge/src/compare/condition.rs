@@ -90,19 +90,22 @@ impl ChangeCondition {
                     continue;
                 };
                 known = true;
-                if change.finding != ChangeFinding::Differs {
-                    // One of the interval's ends goes further than all between them.
-                    let reaches = change.why == Some(Doubt::LowerBound)
-                        || at(change.absolute_low.unwrap_or(f64::NEG_INFINITY))
-                        || at(change.absolute_high.unwrap_or(f64::INFINITY));
-                    if reaches && open.is_none() {
-                        open = Some((compared.actor.clone(), change.clone()));
-                    }
-                } else if at(absolute) {
+                // One of the interval's ends goes further than all between them.
+                let low = at(change.absolute_low.unwrap_or(f64::NEG_INFINITY));
+                let high = at(change.absolute_high.unwrap_or(f64::INFINITY));
+                let (holds, reaches) = match change.finding {
+                    ChangeFinding::Differs if change.bound().is_empty() => (at(absolute), false),
+                    ChangeFinding::Differs => (low && high, low || high),
+                    _ => (false, change.why == Some(Doubt::LowerBound) || low || high),
+                };
+                if holds {
                     return Outcome::Holds {
                         actor: compared.actor.clone(),
                         change: change.clone(),
                     };
+                }
+                if reaches && open.is_none() {
+                    open = Some((compared.actor.clone(), change.clone()));
                 }
             }
         }

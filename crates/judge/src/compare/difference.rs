@@ -131,11 +131,6 @@ pub(super) fn change(
         return change;
     };
     let (low, high) = interval([reference, other], [first, second]);
-    change.absolute_low = Some(low);
-    change.absolute_high = Some(high);
-    // Nothing is less than none at all.
-    change.relative_low = relative(low).map(|low| low.max(-1.0));
-    change.relative_high = relative(high);
     change.basis = basis(reference, other);
     let (more, less) = (
         difference > 0.0 && low > 0.0,
@@ -148,6 +143,13 @@ pub(super) fn change(
         (true, false) => !less,
         (true, true) => true,
     };
+    // How far beyond a bound a value lies is unknown.
+    let low_end = Some(low).filter(|_| bound || !reference.is_bound());
+    let high_end = Some(high).filter(|_| bound || !other.is_bound());
+    (change.absolute_low, change.absolute_high) = (low_end, high_end);
+    // Nothing is less than none at all.
+    change.relative_low = low_end.and_then(relative).map(|low| low.max(-1.0));
+    change.relative_high = high_end.and_then(relative);
     let reach = low.abs().max(high.abs());
     let close = relative(reach).filter(|&reach| reach <= CLOSE);
     let close = close.or((reach == 0.0).then_some(0.0));

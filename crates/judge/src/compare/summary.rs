@@ -59,9 +59,7 @@ fn clause(figure: &Compared, change: &Change, i: usize) -> Option<String> {
     };
     figure.sides.first()?.value?;
     figure.sides.get(i + 1)?.value?;
-    // The same units as in the table.
-    let values = figure.sides.iter().map(|side| side.value);
-    let shown = figure.unit.show(&values.collect::<Vec<_>>());
+    let shown = figure.shown();
     let (before, after) = (&shown[0], &shown[i + 1]);
     if let Some(words) = change.in_words() {
         return Some(match change.finding {
@@ -69,12 +67,13 @@ fn clause(figure: &Compared, change: &Change, i: usize) -> Option<String> {
             _ => format!("{what} {before} → {after} ({words})"),
         });
     }
+    let bound = change.bound();
     let known = match (change.relative, change.factors()) {
         (Some(_), _) if change.is_from_next_to_nothing() => String::new(),
-        (_, Some([Some(times), ..])) => format!(" ({times:.1} times)"),
+        (_, Some([Some(times), ..])) => format!(" ({bound}{times:.1} times)"),
         (Some(relative), _) => {
             let sign = if relative > 0.0 { "+" } else { "−" };
-            format!(" ({sign}{})", record::units::percent(relative.abs()))
+            format!(" ({bound}{sign}{})", record::units::percent(relative.abs()))
         }
         (None, _) => String::new(),
     };

@@ -37,8 +37,8 @@ pub(super) struct Discards {
     pub(super) seen: Vec<bool>,
     /// All bytes.
     pub(super) total_bytes: u64,
-    /// All commands.
-    pub(super) total_commands: u64,
+    /// Whether some are not counted: some logs have their bytes alone.
+    uncounted: bool,
     /// Devices that took part.
     pub(super) devices: usize,
     /// Whether an upper device's discards were counted, since those below saw (almost) none.
@@ -81,6 +81,22 @@ impl Seen {
     }
 }
 
+/// Whether these devices discarded bytes in intervals without a discard.
+fn has_uncounted(record: &RunRecord, counted: &Counted) -> bool {
+    let columns = counted
+        .devices
+        .iter()
+        .map(|&i| &record.intervals.devices[i]);
+    let cells = columns.flat_map(|d| d.discard_bytes.iter().zip(&d.discards));
+    let uncounted = total(
+        cells
+            .clone()
+            .filter(|cell| *cell.1 == 0)
+            .map(|cell| *cell.0),
+    );
+    uncounted as f64 > SIGNIFICANT * total(cells.map(|cell| *cell.0)) as f64
+}
+
 impl Discards {
     /// Returns the discards of the window's delete phase. `freed`: the bytes that the deletion
     /// freed, where the record has them. `continuous`: it went on all the time, or the record
@@ -111,6 +127,7 @@ impl Discards {
         }
         drop(of_all);
         let mut it = Discards {
+            uncounted: has_uncounted(record, &counted),
             devices: counted.devices.len(),
             upper: counted.upper,
             seen: seen_anywhere(record),
@@ -126,7 +143,6 @@ impl Discards {
             it.forget_later(freed);
         }
         it.total_bytes = total(it.bytes.iter().copied());
-        it.total_commands = it.commands.iter().map(|&c| u64::from(c)).sum();
         let enough = match freed {
             Some(freed) if freed > 0 => it.total_bytes as f64 >= MEANINGFUL * freed as f64,
             _ => it.total_bytes >= TRICKLE_BYTES,
@@ -160,7 +176,6 @@ impl Discards {
             self.wait_ms[around].fill(0);
         }
         self.total_bytes = total(self.bytes.iter().copied());
-        self.total_commands = self.commands.iter().map(|&c| u64::from(c)).sum();
     }
 
     /// Returns the intervals whose discards could slow the foreground down: the significant ones,
@@ -204,6 +219,11 @@ impl Discards {
         self.bytes[after..].fill(0);
         self.commands[after..].fill(0);
         self.wait_ms[after..].fill(0);
+    }
+
+    /// Returns how many discards there were, where all are counted.
+    pub(super) fn count(&self) -> Option<u64> {
+        (!self.uncounted).then(|| self.commands.iter().map(|&n| u64::from(n)).sum())
     }
 
     /// Returns whether there were significant discards.

@@ -247,8 +247,7 @@ fn warnings(record: &RunRecord, main: Option<&PartJudged>) -> Vec<String> {
     warn(main.is_some_and(|main| main.discards.upper), OF_ABOVE);
     warnings.extend(main.and_then(|main| main.discards.others.warning(record)));
     let off = counting::blind(&record.head.devices).join(" and ");
-    let off_text =
-        format!("The counters of {off} are switched off, so its discards could not be seen.");
+    let off_text = format!("The discards of {off} were not counted.");
     let sends_none =
         record.head.target.discard == DiscardSetting::Off && !others::is_simulated(record);
     let unexpected = sends_none && main.is_some_and(|main| main.discards.any());

@@ -364,11 +364,11 @@ impl Case<'_> {
         let discards = self.discards;
         let debt = debt::debt(self.record, self.window, self.deletion.as_ref(), discards);
         let rate = discards.rate(self.record);
-        let commands = discards.total_commands;
-        let per_command = |sum: f64| (commands > 0).then(|| sum / commands as f64);
+        let commands = discards.count();
+        let per_command = |sum: f64| Some(sum / commands.filter(|&n| n > 0)? as f64);
         let wait_ms: u64 = discards.wait_ms.iter().sum();
         let of_any_size = Discard {
-            commands: Some(commands),
+            commands,
             active_s: Some(discards.active_s(self.record)),
             // No wait at all is one that nobody measured.
             await_us: per_command(wait_ms as f64 * 1e3).filter(|&us| us > 0.0),
@@ -412,6 +412,7 @@ impl Case<'_> {
         if !self.discards.any() || counting::without_sizes(&self.record.head) {
             return None;
         }
+        self.discards.count()?;
         let mut actors = self
             .actors
             .iter()

@@ -318,9 +318,7 @@ fn because(part: &PartJudged, reason: Reason) -> Option<String> {
         Reason::DevicesUnknown => {
             "what the devices did isn't known, nor so whether there were discards"
         }
-        Reason::CountersOff => {
-            "the devices' counters are switched off, so it is unknown whether there were discards"
-        }
+        Reason::CountersOff => "the devices' discards were not counted",
         Reason::ForeignDiscards => "discards that can't be this deletion's came beside it",
         Reason::NoDiscards => "the devices saw no discards",
         Reason::DiscardsDidNotCome => {
@@ -334,7 +332,7 @@ fn because(part: &PartJudged, reason: Reason) -> Option<String> {
         Reason::NothingDeleted => "nothing was deleted, for the outside program freed no space",
         Reason::NoSteadyBaseline => "there was no steady stretch to compare with",
         Reason::TooFewOperations if part.actors.is_empty() => {
-            "nothing was read or written meanwhile"
+            "no reads or writes were measured meanwhile"
         }
         Reason::TooFewOperations => {
             "there were too few operations or intervals to see a loss of 10 %"
@@ -418,8 +416,8 @@ fn doing(part: &PartJudged) -> String {
             format!("Deleting {}", bytes(freed))
         }
         _ if part.discard.bytes.is_none() => {
-            let commands = record::units::count(part.discards.total_commands);
-            format!("{commands} discards of unknown size")
+            let of = |n| format!("{} discards of unknown size", record::units::count(n));
+            part.discard.commands.map_or("Discarding".to_owned(), of)
         }
         _ => format!("Discarding {discarded}"),
     }

@@ -133,7 +133,8 @@ pub enum Reason {
     NothingDeleted,
     /// Discards that can't be this deletion's disturbed the foreground.
     ForeignDiscards,
-    /// The devices' counters are switched off, so that nobody knows whether there were discards.
+    /// The devices' counters are switched off, or the log has no columns of discards, so that nobody
+    /// knows whether there were discards.
     CountersOff,
     /// No device is known below the target, so that nobody knows whether there were discards.
     DevicesUnknown,
@@ -407,7 +408,7 @@ pub struct UnfinishedFigures {
 pub struct Discard {
     /// Bytes discarded by the deletion.
     pub bytes: Option<u64>,
-    /// Discard commands.
+    /// Discard commands; `None` also of a log that has their bytes alone.
     pub commands: Option<u64>,
     /// Time with discards in service that could slow the foreground down, in seconds.
     pub active_s: Option<f64>,

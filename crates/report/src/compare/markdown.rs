@@ -34,7 +34,7 @@ pub fn comparison(comparison: &Comparison) -> String {
         text += &format!("{header}\n|---|{}\n", "--:|".repeat(columns));
         for row in differing {
             text += &format!("| {} |", row.figure.label());
-            for (i, side) in words::sides(row).iter().enumerate() {
+            for (i, side) in row.shown().iter().enumerate() {
                 text += &format!(" {side} |");
                 if let Some(change) = i.checked_sub(1).and_then(|i| row.changes.get(i)) {
                     let shown = words::change(row, change);

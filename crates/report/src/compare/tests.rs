@@ -216,7 +216,7 @@ fn row(comparison: &Comparison, label: &str) -> Option<(Vec<String>, String)> {
     let tables = words::tables(comparison);
     let mut rows = tables.iter().flat_map(|table| &table.rows);
     let row = rows.find(|row| row.figure.label() == label)?;
-    Some((words::sides(row), words::change(row, &row.changes[0])))
+    Some((row.shown(), words::change(row, &row.changes[0])))
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use judge::compare::condition::{ChangeCondition, Outcome};
 use judge::compare::{
-    Basis, Better, Change, ChangeFinding, Compared, Comparison, Doubt, Figure, RunSummary,
-    SetUpDifference, Side, Unit,
+    Basis, Better, Change, ChangeFinding, Compared, Comparison, Doubt, RunSummary, SetUpDifference,
+    Unit,
 };
 
 use crate::words::Tone;
@@ -45,34 +45,15 @@ pub fn outcome(comparison: &Comparison, condition: &ChangeCondition, outcome: &O
                 let is_compared = index == 0 || group.name == change.group;
                 !is_compared || group.counted().count() >= 3
             });
-            let needs = match change.why {
-                Some(Doubt::LowerBound) => "one of both is only a lower bound",
+            let is_bound = change.why == Some(Doubt::LowerBound) || !change.bound().is_empty();
+            let needs = match () {
+                _ if is_bound => "one of both is only a lower bound",
                 _ if is_repeated => "it needs more repeats",
                 _ => "it needs three to five repeats of each run",
             };
             format!("is unknown: {}{interval}; {needs}", moved(actor, change))
         }
     }
-}
-
-/// A figure in each group, all in one unit.
-pub(crate) fn sides(row: &Compared) -> Vec<String> {
-    let of = |side: &Side| side.value.filter(|_| !is_without_stall(row, side));
-    let values: Vec<Option<f64>> = row.sides.iter().map(of).collect();
-    let shown = row.unit.show(&values).into_iter().zip(&row.sides);
-    let side = shown.map(
-        |(shown, side)| match side.is_lower_bound && side.value.is_some() {
-            true => format!("≥ {shown}"),
-            false => shown,
-        },
-    );
-    side.collect()
-}
-
-/// Whether a row has what was left in the stall, and no run of this side stalled: then all was left.
-fn is_without_stall(row: &Compared, side: &Side) -> bool {
-    let mut left = side.runs.iter().flatten();
-    row.figure == Figure::Depth && left.all(|&share| share >= 1.0)
 }
 
 /// A share with its sign and no unit, e.g. `+24.8`.
@@ -103,7 +84,7 @@ pub(crate) fn change(row: &Compared, change: &Change) -> String {
     let own = row.changes.iter().position(|one| one == change);
     let pair = [Some(0), own.map(|i| i + 1)];
     let mut pair = pair.iter().flatten().filter_map(|&i| row.sides.get(i));
-    if pair.any(|side| is_without_stall(row, side)) {
+    if pair.any(|side| row.is_without_stall(side)) {
         return "not both stalled".to_owned();
     }
     let points = row.unit == Unit::Share;
@@ -135,7 +116,7 @@ pub(crate) fn change(row: &Compared, change: &Change) -> String {
     };
     let narrow = interval.replace(')', &format!(" {unit})"));
     let Some(words) = change.in_words() else {
-        return format!("{by}{interval}");
+        return format!("{}{by}{interval}", change.bound());
     };
     match change.why {
         Some(Doubt::MeasuredOnce) => format!("{words} ({by})"),
@@ -183,7 +164,7 @@ pub(crate) struct Table<'a> {
 pub(crate) fn tables(comparison: &Comparison) -> Vec<Table<'_>> {
     let mut tables: Vec<(Option<&str>, Table<'_>)> = Vec::new();
     for row in &comparison.figures {
-        if row.sides.iter().all(|side| is_without_stall(row, side)) {
+        if row.sides.iter().all(|side| row.is_without_stall(side)) {
             continue;
         }
         let whose = (row.actor.as_deref(), row.op.as_deref());
@@ -225,7 +206,7 @@ pub(crate) fn same_and_others<'r>(
 
 /// Figures that are the same, with their value in the reference, e.g. `rate before 19,900/s`.
 pub(crate) fn same<'a>(rows: impl Iterator<Item = &'a &'a Compared>) -> Vec<String> {
-    let figure = |row: &&Compared| format!("{} {}", row.figure.label(), sides(row)[0]);
+    let figure = |row: &&Compared| format!("{} {}", row.figure.label(), row.shown()[0]);
     rows.map(figure).collect()
 }
 

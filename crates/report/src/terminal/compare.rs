@@ -94,7 +94,7 @@ fn rows(page: &mut Page, comparison: &Comparison, rows: &[&Compared]) {
 fn row(page: &mut Page, row: &Compared, i: usize, change: &Change, beside: Option<usize>) {
     let name = format!("  {}", left(row.figure.label(), NAME));
     let wide = beside.unwrap_or(VALUE);
-    let sides = words::sides(row);
+    let sides = row.shown();
     let value = |i: usize| right(&sides[i], wide);
     let tone = Ink::of(words::tone(row, change));
     let text = ink(tone, words::change(row, change));

@@ -85,8 +85,8 @@ pub enum FitError {
     NoOneTime(#[from] NotSlowed),
     /// Nothing was discarded.
     #[error(
-        "no discards were recorded, so there is nothing to fit; see what kept them away with \
-         `trimbench report`"
+        "no discards were recorded with their number and size, so there is nothing to fit; \
+         `trimbench report` shows why"
     )]
     NoDiscards,
     /// Records of drives that differ, or differ in how much slower they are.

@@ -38,6 +38,79 @@ fn import_names_another_tool_and_what_to_record_instead() {
     }
 }
 
+/// `sadf` counts reads, writes and discards in one figure: of a short log, with writes beside the
+/// discards, nothing tells how many were discards.
+#[test]
+fn import_reads_discards_whose_number_sadf_does_not_tell() {
+    let second = |at: u32, tps: u32, read: u32, written: u32, discarded: u32| {
+        format!(
+            r#"{{"timestamp": {{"date": "2024-06-19", "time": "05:02:0{at}", "utc": 1}}, "disk": [
+{{"disk-device": "sdb", "tps": {tps}.00, "rkB": {read}.00, "wkB": {written}.00, "dkB": {discarded}.00, "areq-sz": 4.00, "aqu-sz": 0.50, "await": 0.10}}]}}"#
+        )
+    };
+    let seconds = [
+        second(1, 6000, 24_000, 0, 0),
+        second(2, 40_000, 159_900, 2048, 4_194_304),
+        second(3, 900, 2000, 150_000, 2_097_152),
+    ]
+    .join(",\n");
+    let text =
+        format!(r#"{{"sysstat": {{"hosts": [{{"nodename": "b", "statistics": [{seconds}]}}]}}}}"#);
+    let folder = folder(&[("sadf.json", text.as_bytes())]);
+    let path = folder.path().join("sadf.json");
+    let discard = &verdict(&[], &[&path])["discard"];
+    assert_eq!(discard["bytes"], (4_194_304_u64 + 2_097_152) << 10);
+    assert!(
+        discard["commands"].is_null() && discard["mean_bytes"].is_null(),
+        "{discard}"
+    );
+    let shown = import(&[], &[&path]).succeeds().text();
+    assert!(shown.contains("6.0 GiB in all"), "{shown}");
+    for wrong in [
+        "no discards",
+        "Nothing was read",
+        "nothing was read",
+        "nothing could stall",
+    ] {
+        assert!(!shown.contains(wrong), "{wrong:?} in:\n{shown}");
+    }
+}
+
+#[test]
+fn import_of_an_old_sysstat_advises_a_newer_one_first() {
+    let row = |reads: u32| {
+        format!(
+            "Device:  rrqm/s wrqm/s r/s w/s rkB/s wkB/s avgrq-sz avgqu-sz await r_await w_await svctm %util\n\
+             sdc 0.00 0.00 {reads}.00 5.00 {}.00 40.00 8.00 8.00 0.40 0.40 0.30 0.05 100.00\n\n",
+            reads * 4
+        )
+    };
+    let reads = |second| {
+        if (20..24).contains(&second) {
+            300
+        } else {
+            9000
+        }
+    };
+    let text: String = (0..50).map(|second| row(reads(second))).collect();
+    let folder = folder(&[("old", text.as_bytes())]);
+    let shown = import(&[], &[&folder.path().join("old")]).succeeds().text();
+    let advice = shown.lines().find(|line| line.starts_with("- ")).unwrap();
+    let words = "- The log has no columns of discards";
+    assert!(advice.starts_with(words), "{shown}");
+    for words in ["sysstat 12.1", "Linux 4.18", "devices    sdc"] {
+        assert!(shown.contains(words), "{words:?} missing in:\n{shown}");
+    }
+    for wrong in [
+        "none known",
+        "No block device",
+        "switched off",
+        "Record `iostat",
+    ] {
+        assert!(!shown.contains(wrong), "{wrong:?} in:\n{shown}");
+    }
+}
+
 #[test]
 fn import_takes_conditions_as_run_does() {
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());

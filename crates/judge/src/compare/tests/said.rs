@@ -86,6 +86,63 @@ fn the_sentence_says_what_became_of_it() {
 }
 
 #[test]
+fn a_lower_bound_that_tells_the_direction_is_one_in_the_sentence_too() {
+    // Three intervals of discards leave no rate but a bound.
+    let bound = |per_s: u64| {
+        let mut record = MADE.record();
+        let device = &mut record.intervals.devices[0];
+        let all = 0..device.discards.len();
+        let with = all.filter(|i| device.discards[*i] > 0).collect::<Vec<_>>();
+        for (n, i) in with.into_iter().enumerate() {
+            let is_kept = n < 3;
+            device.discard_bytes[i] = if is_kept { per_s / 10 } else { 0 };
+            device.discards[i] = if is_kept { 100 } else { 0 };
+        }
+        record
+    };
+    let rated = MADE.record();
+    let of = |reference: &RunRecord, other: &RunRecord| {
+        let (a, b) = (reference.clone(), other.clone());
+        let comparison = compared(&[("old", &[a]), ("new", &[b])]);
+        conforms(&comparison);
+        comparison
+    };
+    let result = |comparison: &Comparison, condition: &str| {
+        condition.parse::<ChangeCondition>().unwrap().of(comparison)
+    };
+    let more = of(&rated, &bound(40_000_000_000));
+    let sentence = &more.summaries[0];
+    assert!(
+        sentence.contains("→ ≥ ") && sentence.contains("(≥ "),
+        "{sentence}"
+    );
+    let change = &figure(&more, Figure::TrimRate).changes[0];
+    assert!(change.absolute_low > Some(0.0) && change.absolute_high.is_none());
+    assert!(matches!(
+        result(&more, "trim > +10%"),
+        Outcome::Holds { .. }
+    ));
+    assert!(matches!(
+        result(&more, "trim > +9000%"),
+        Outcome::Unknown { .. }
+    ));
+    assert!(matches!(
+        result(&more, "trim < +9000%"),
+        Outcome::Unknown { .. }
+    ));
+    assert_eq!(result(&more, "trim < -10%"), Outcome::Fails);
+    let less = of(&bound(40_000_000_000), &rated);
+    let sentence = &less.summaries[0];
+    assert!(
+        sentence.contains("TRIM rate ≥ ") && sentence.contains("(≤ −"),
+        "{sentence}"
+    );
+    let none = of(&rated, &bound(4_000_000_000));
+    let sentence = &none.summaries[0];
+    assert!(sentence.contains("→ ≥ ") && sentence.contains("(can't tell: a lower bound)"));
+}
+
+#[test]
 fn two_records_of_one_run_are_noticed() {
     let of = |id: &str, seed: u64| {
         let mut record = MADE.seed(seed).record();

@@ -158,6 +158,22 @@ fn a_few_discards_are_told_as_few_and_not_as_none() {
     assert!(verdict.summary.contains(words), "{}", verdict.summary);
 }
 
+/// A log may know the bytes and not the count: no device discards bytes with no discard.
+#[test]
+fn bytes_without_a_discard_are_discards_of_an_unknown_number() {
+    let mut record = run(0.5, 6.0..9.0, vec![level(6.0..9.0, 0.0)]).record();
+    let known = judge(&record, &JudgeOptions::default()).discard;
+    let discards = &mut record.intervals.devices[0].discards;
+    let first = discards.iter().position(|&n| n > 0).unwrap();
+    // One interval of six is enough: the others' count is not that of all.
+    discards[first] = 0;
+    let discard = judge(&record, &JudgeOptions::default()).discard;
+    assert_eq!(discard.bytes, known.bytes);
+    assert!(known.commands.is_some() && known.mean_bytes.is_some());
+    let unknown = (discard.commands, discard.mean_bytes, discard.await_us);
+    assert_eq!(unknown, (None, None, None));
+}
+
 /// Reads go on beside a deletion with pauses. The sentence has no rate, since the drive's is not the
 /// deletion's.
 #[test]

@@ -55,7 +55,7 @@ fn discards_beside_which_nothing_ran_stall_nothing_that_is_known() {
     record.intervals.actors.clear();
     let verdict = judge(&record, &JudgeOptions::default());
     assert_inconclusive(&verdict, Reason::TooFewOperations);
-    let end = "stalls anything: nothing was read or written meanwhile.";
+    let end = "stalls anything: no reads or writes were measured meanwhile.";
     assert!(verdict.summary.ends_with(end), "{}", verdict.summary);
 }
 
