@@ -94,13 +94,17 @@ fn sender(one: &SenderWork, seconds: f64) -> String {
         let deleter = program(&deletion.program, Some(deletion.pid));
         text += &format!("; {deleter} freed the space");
     }
+    if let Some(deleted) = &one.deleted {
+        text += &format!("; the cleaner {}", deleted.words());
+    }
     text
 }
 
 fn blocked(one: &Blocked, seconds: f64) -> String {
     let mut text = format!(
-        "waited: {} {} of {}",
+        "waited: {} {}{} of {}",
         program(&one.program, Some(one.pid)),
+        if one.by_one_look { "about " } else { "" },
         // Its first look may stand for time before the update.
         show::seconds(one.seconds.min(seconds)),
         show::seconds(seconds)
@@ -172,6 +176,14 @@ mod tests {
             lines[0].starts_with("2026-") || lines[0].as_bytes()[2] == b':',
             "{text}"
         );
+    }
+
+    #[test]
+    fn a_wait_by_one_look_is_about_so_long() {
+        let mut update = stall(0.0);
+        update.blocked[0].by_one_look = true;
+        let text = text(&update);
+        assert!(text.contains("dd (pid 14925) about 0.97 s of"), "{text}");
     }
 
     #[test]

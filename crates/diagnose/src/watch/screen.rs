@@ -414,8 +414,10 @@ fn sender(one: &SenderWork, seconds: f64) -> String {
         }),
     };
     let mean = show::mean_ms(one.mean_ms);
+    let deleted = one.deleted.as_ref();
+    let deleted = deleted.map_or(String::new(), |all| format!(", cleaner {}", all.words()));
     format!(
-        "{:<22} {:<8} {:>7} {:>8} {:>7} {:>8}  {}",
+        "{:<22} {:<8} {:>7} {:>8} {:>7} {:>8}  {}{deleted}",
         cut(&program, 22),
         cut(&one.device, 8),
         short(one.discards as f64 / seconds),

@@ -42,6 +42,7 @@ pub(super) fn stall(at_s: f64) -> Update {
         mean_ms: Some(42.5),
         longest_ms: 90.0,
         in_drive_s: 0.98,
+        deleted: None,
         deletion: Some(Deletion {
             program: "rm".to_owned(),
             pid: 14923,
@@ -53,6 +54,7 @@ pub(super) fn stall(at_s: f64) -> Update {
         pid: 14925,
         program: "dd".to_owned(),
         seconds: 0.97,
+        by_one_look: false,
         discards_s: 0.95,
         cause: Cause::BehindDiscards,
         place: Place::Writeback,

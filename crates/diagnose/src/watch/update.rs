@@ -126,6 +126,9 @@ pub struct Blocked {
     pub program: String,
     /// How long it was blocked, in seconds.
     pub seconds: f64,
+    /// Whether a single look stands for that time.
+    #[serde(skip)]
+    pub by_one_look: bool,
     /// How much of that is discards' fault, in seconds.
     pub discards_s: f64,
     /// The cause of most of it.

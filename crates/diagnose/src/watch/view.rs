@@ -235,6 +235,7 @@ impl View {
                 Some(known) => {
                     known.add(one);
                     known.deletion = one.deletion.clone().or(known.deletion.take());
+                    known.deleted = one.deleted.clone().or(known.deleted.take());
                 }
                 None => all.push(one.clone()),
             }

@@ -257,7 +257,13 @@ impl Watcher {
             let mut devices = self.devices.iter();
             devices.any(|device| device.name == one.device)
         };
-        let all = senders(piece, &self.window.disks, &self.window.mounted).into_iter();
+        let Observation {
+            disks,
+            mounted,
+            sampled,
+            ..
+        } = &self.window;
+        let all = senders(piece, disks, mounted, &sampled.deleted).into_iter();
         all.filter(watched).collect()
     }
 
@@ -350,10 +356,12 @@ fn blocked(victim: Victim) -> Option<Blocked> {
     let mut waits = victim.waits.iter().filter(|wait| wait.cause.is_blocked());
     let longest = waits.next()?;
     let others: f64 = waits.map(|wait| wait.seconds).sum();
+    let seconds = longest.seconds + others;
     Some(Blocked {
         pid: victim.pid,
         program: victim.name.clone(),
-        seconds: longest.seconds + others,
+        seconds,
+        by_one_look: victim.traced_s == 0.0 && victim.looks_in(seconds) < 1.5,
         discards_s: victim.discards_s,
         cause: longest.cause,
         place: longest.place,

@@ -148,6 +148,7 @@ mod tests {
             mean_ms: None,
             longest_ms: 0.0,
             in_drive_s: 0.0,
+            deleted: None,
             deletion: program.map(|program| Deletion {
                 program: program.to_owned(),
                 pid: 7,

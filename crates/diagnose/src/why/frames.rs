@@ -99,8 +99,19 @@ pub fn place<'a>(stack: impl IntoIterator<Item = &'a str> + Clone) -> Place {
 }
 
 /// Functions in which a thread is blocked (`D`) and waits for something else than storage: the
-/// kernel's own grace periods and pauses.
-const ELSEWHERE: [&str; 3] = ["__wait_rcu_gp", "__synchronize_srcu", "msleep"];
+/// kernel's own grace periods and pauses, and the freezer of processes. Since Linux 6.1 it leaves
+/// some in the sleep in which it meets them (`TASK_FREEZABLE`).
+const ELSEWHERE: [&str; 9] = [
+    "__wait_rcu_gp",
+    "__synchronize_srcu",
+    "msleep",
+    "__refrigerator",
+    "futex_do_wait",
+    "futex_wait_queue",
+    "do_nanosleep",
+    "ep_poll",
+    "poll_schedule_timeout",
+];
 
 /// Whether a blocked thread with this stack, the innermost function first, waits for something
 /// else than storage.
@@ -267,7 +278,7 @@ impl Reason {
             Reason::Trim => format!("{program} (FITRIM)"),
             Reason::Device => format!("{program} (BLKDISCARD)"),
             Reason::BtrfsAsync => "btrfs in the background (discard=async)".to_owned(),
-            Reason::BtrfsCommit => "btrfs within its commit (discard=sync)".to_owned(),
+            Reason::BtrfsCommit => format!("btrfs within a commit of {program} (discard=sync)"),
             Reason::ExtCommit => "ext4 after its journal's commit (discard)".to_owned(),
             Reason::ExtCall => format!("ext4 within a call of {program} (discard, no journal)"),
             Reason::XfsLog => "XFS after a log checkpoint (discard)".to_owned(),
@@ -448,6 +459,19 @@ mod tests {
         for (stack, expected) in cases {
             assert_eq!(cleans(stack.iter().copied()), expected, "{stack:?}");
         }
+    }
+
+    #[test]
+    fn a_frozen_process_waits_for_something_else_than_storage() {
+        for stack in [
+            &["__refrigerator", "get_signal"][..],
+            &["futex_do_wait", "__futex_wait", "futex_wait"],
+            &["poll_schedule_timeout.constprop.0", "do_sys_poll"],
+        ] {
+            assert_eq!(place(stack.iter().copied()), Place::Sleep, "{stack:?}");
+            assert!(is_elsewhere(stack.iter().copied()), "{stack:?}");
+        }
+        assert!(!is_elsewhere(["io_schedule", "do_fsync"]));
     }
 
     /// Of Linux 6.18, and of 5.4 (canonical/lxd#9558).

@@ -13,7 +13,7 @@ use super::devices::{hung, slows_others, work};
 use super::frames::Place;
 use super::observe::Observation;
 use super::report::{Cause, Client, Sampling, SenderWork, Verdict, Victim, Wait, Why};
-use super::sampler::Sample;
+use super::sampler::{Sample, Sampled};
 use super::spans::Spans;
 use super::{SCHEMA, Subject, sentence};
 use gather::gather;
@@ -51,8 +51,12 @@ pub fn explain(observation: &Observation, subject: &Subject, command: Option<&st
         }
         verdict => verdict,
     };
-    let senders =
-        super::senders::senders(&observation.trace, &observation.disks, &observation.mounted);
+    let senders = super::senders::senders(
+        &observation.trace,
+        &observation.disks,
+        &observation.mounted,
+        &observation.sampled.deleted,
+    );
     for (index, victim) in victims.iter_mut().enumerate() {
         let share = victim.share_behind_others(&senders);
         victim.count_behind(share);
@@ -85,6 +89,7 @@ pub fn explain(observation: &Observation, subject: &Subject, command: Option<&st
         sampling: Sampling {
             samples: observation.sampled.samples.len() as u64,
             period_s: observation.period_s,
+            spacing_s: spacing_s(&observation.sampled),
             turns: observation.sampled.turns,
             partial_turns: observation.sampled.partial_turns,
             lost_events: observation.trace.lost,
@@ -105,6 +110,23 @@ pub fn explain(observation: &Observation, subject: &Subject, command: Option<&st
     let late = super::senders::to_come(observation, subject, &pids);
     why.sentence += &late.unwrap_or_default();
     why
+}
+
+/// The mean time between two looks at a thread of a program, in seconds.
+fn spacing_s(sampled: &Sampled) -> Option<f64> {
+    let mut last_s = vec![None; sampled.threads.len()];
+    let (mut sum_s, mut count) = (0.0, 0_u32);
+    for sample in &sampled.samples {
+        // Sleeping threads of the kernel leave no look.
+        if sampled.threads[sample.thread].kernel {
+            continue;
+        }
+        if let Some(last_s) = last_s[sample.thread].replace(sample.at_s) {
+            sum_s += sample.at_s - last_s;
+            count += 1;
+        }
+    }
+    (count > 0).then(|| sum_s / f64::from(count))
 }
 
 /// Whether a process was watched for the subject's sake alone.

@@ -151,6 +151,8 @@ pub struct SenderWork {
     pub in_drive_s: f64,
     /// The process that freed the space, where that is known.
     pub deletion: Option<Deletion>,
+    /// Of a commit of btrfs without one: the deleted subvolumes that btrfs-cleaner freed meanwhile.
+    pub deleted: Option<Deleted>,
 }
 
 /// Space that was freed.
@@ -227,6 +229,9 @@ pub struct Sampling {
     pub samples: u64,
     /// The pause between two looks at a thread, in seconds, where there was time for all.
     pub period_s: f64,
+    /// The mean time between two looks at a thread of a program, in seconds; `None` where none had
+    /// two.
+    pub spacing_s: Option<f64>,
     /// Turns, and those in which there was no time for all threads.
     pub turns: u64,
     /// Turns in which there was no time for all threads.

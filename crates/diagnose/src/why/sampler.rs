@@ -364,7 +364,6 @@ impl Sampler {
                     .clone_from(&known.looked.comm);
             }
         }
-        let blocked = stat.state == State::Blocked;
         let was_asleep = self.asleep.remove(&thread);
         if stat.state == State::Other || stat.state == State::Sleeping && kernel {
             self.end_wait(thread);
@@ -409,6 +408,7 @@ impl Sampler {
         } else {
             self.end_wait(thread);
         }
+        let blocked = stat.state == State::Blocked && sample.place != Place::Sleep;
         self.found.samples.push(sample);
         blocked
     }

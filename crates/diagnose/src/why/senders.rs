@@ -4,7 +4,7 @@
 //! The file system's identity decides. Events of discards name the device, and those of deletions
 //! the file system; the list of mounts says which file systems lie on which devices.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use linux::mounts::DeviceNumber;
 use storage::FileSystem;
@@ -14,28 +14,46 @@ use storage::disks::{Disks, Place};
 use super::Subject;
 use super::frames::Reason;
 use super::observe::Observation;
-use super::report::{Deletion, SenderWork};
+use super::report::{Deleted, Deletion, SenderWork};
 use super::trace::{Deleter, Sender, Trace, is_worker};
 
 /// btrfs' background discards wait so long at least, in seconds (`BTRFS_DISCARD_UNUSED_DELAY`,
 /// fs/btrfs/discard.c).
 const ASYNC_DELAY_S: f64 = 10.0;
 
-/// A process that freed less than one part in so many of what was discarded is not to blame.
+/// Whoever freed less than one part in so many of what was discarded is not to blame.
 const TINY: u64 = 10;
 
 /// The name of several workers of the kernel.
 pub(crate) const WORKERS: &str = "kworkers";
 
 /// The senders of discards, those of one file system together. `mounted`: the file systems.
-pub(crate) fn senders(trace: &Trace, disks: &Disks, mounted: &[Place]) -> Vec<SenderWork> {
+/// `deleted`: subvolumes that were freed meanwhile, by mount point.
+pub(crate) fn senders(
+    trace: &Trace,
+    disks: &Disks,
+    mounted: &[Place],
+    deleted: &BTreeMap<String, Deleted>,
+) -> Vec<SenderWork> {
     let mut found: Vec<SenderWork> = Vec::new();
     // With when it sent its last discard.
     let mut keys: Vec<(_, f64)> = Vec::new();
-    for sender in &trace.senders {
+    let all = trace.senders.iter().map(|sender| {
         let reason = reason(sender, mounted);
-        let identity = identity(trace, sender, reason, mounted);
-        let deletion = deletion(trace, sender, reason, identity.as_ref());
+        (sender, reason, identity(trace, sender, reason, mounted))
+    });
+    let all: Vec<_> = all.collect();
+    for (sender, reason, identity) in &all {
+        let (reason, identity) = (*reason, identity.clone());
+        let same = |one: &&(&Sender, Reason, Option<Identity>)| {
+            (one.0.on, &one.2, system(one.1)) == (sender.on, &identity, system(reason))
+        };
+        let discarded: u64 = all.iter().filter(same).map(|one| one.0.bytes).sum();
+        let deletion = deletion(trace, sender, reason, identity.as_ref(), discarded);
+        let cleaned = match (reason, &deletion) {
+            (Reason::BtrfsCommit, None) => cleaned(deleted, identity.as_ref(), mounted),
+            _ => None,
+        };
         let program = (is_programs(reason) && !is_worker(&sender.comm)).then_some(sender.pid);
         let key = (sender.device, reason, identity, program);
         let work = SenderWork {
@@ -49,6 +67,7 @@ pub(crate) fn senders(trace: &Trace, disks: &Disks, mounted: &[Place]) -> Vec<Se
                 .then(|| sender.in_drive_s * 1e3 / sender.completed as f64),
             longest_ms: sender.longest_s * 1e3,
             in_drive_s: sender.in_drive_s,
+            deleted: cleaned,
             deletion,
         };
         match keys.iter().position(|one| one.0 == key) {
@@ -176,12 +195,14 @@ fn identity(trace: &Trace, sender: &Sender, reason: Reason, mounted: &[Place]) -
     }
 }
 
-/// The process that freed the space which a sender discards.
+/// The process that freed the space which a sender discards. `discarded`: the bytes of all senders
+/// of its file system.
 fn deletion(
     trace: &Trace,
     sender: &Sender,
     reason: Reason,
     identity: Option<&Identity>,
+    discarded: u64,
 ) -> Option<Deletion> {
     let identity = identity?;
     let delay_s = match reason {
@@ -215,6 +236,13 @@ fn deletion(
                 false => !one.comm.starts_with("kworker"),
             }
     });
+    // btrfs discards little more than what was freed, and its events count all that a deletion of
+    // files frees. Those of ext4 leave out small extents, and those of XFS have no bytes.
+    let freed: u64 = all.clone().map(|one| one.bytes).sum();
+    let counts_all = system(reason) == Some(FileSystem::Btrfs);
+    if counts_all && freed.saturating_mul(TINY) < discarded {
+        return None;
+    }
     let most = all.max_by(order)?;
     Some(Deletion {
         program: most.comm.clone(),
@@ -223,6 +251,18 @@ fn deletion(
         files: Some(most.files).filter(|files| *files > 0),
         bytes: Some(most.bytes).filter(|bytes| *bytes > 0),
     })
+}
+
+/// The subvolumes of a file system that its cleaner freed.
+fn cleaned(
+    deleted: &BTreeMap<String, Deleted>,
+    identity: Option<&Identity>,
+    mounted: &[Place],
+) -> Option<Deleted> {
+    let is_here = |one: &&Place| identity.is_some() && one.identity.as_ref() == identity;
+    let mut here = mounted.iter().filter(is_here);
+    let found = here.find_map(|place| deleted.get(&place.at));
+    found.filter(|found| !found.is_empty()).cloned()
 }
 
 /// The names of the drives that a subject works on: where these processes of it wait, send discards
@@ -318,6 +358,11 @@ mod tests {
         Deleter::of_test(Some(on), FileSystem::of(kind), pid, first_s)
     }
 
+    fn named(trace: &Trace, mounted: &[Place]) -> Vec<SenderWork> {
+        let disks = Disks::of([(DRIVE, "sda")]);
+        senders(trace, &disks, mounted, &BTreeMap::new())
+    }
+
     /// The deletion that is blamed for discards sent to `to` until second 100.
     fn blamed(
         reason: Reason,
@@ -330,7 +375,7 @@ mod tests {
         (sender.on, sender.last_s) = (to, 100.0);
         trace.senders.push(sender);
         trace.deleters = deleters;
-        let found = senders(&trace, &Disks::of([(DRIVE, "sda")]), mounted);
+        let found = named(&trace, mounted);
         found[0].deletion.as_ref().map(|one| one.pid)
     }
 
@@ -346,6 +391,50 @@ mod tests {
         assert_eq!(blamed(B, at("b", 50.0)), Some(7));
         // btrfs waits longer before it discards in the background.
         assert_eq!(blamed(B, at("b", 95.0)), None);
+    }
+
+    #[test]
+    fn who_freed_a_small_part_is_not_blamed_and_the_cleaners_subvolumes_are_named() {
+        let mounted = [on("/a", "btrfs", uuid("a"), &[A])];
+        let mut deleted = Deleted::default();
+        deleted.add(&[281, 283]);
+        deleted.add(&[283]);
+        let known = BTreeMap::from([("/a".to_owned(), deleted.clone())]);
+        let mut trace = Trace::default();
+        // The cleaner's 400 MiB, and the 11 MiB of a commit beside it.
+        for (pid, comm, discards) in [(9, "btrfs-cleaner", 400), (8, "trimbench", 11)] {
+            let mut sender = Sender::of_test(DRIVE, Reason::BtrfsCommit, discards, 1.0);
+            (sender.on, sender.pid, sender.comm) = (A, pid, comm.to_owned());
+            trace.senders.push(sender);
+        }
+        let found = |trace: &Trace, known: &BTreeMap<String, Deleted>| {
+            let found = senders(trace, &Disks::of([(DRIVE, "sda")]), &mounted, known);
+            assert_eq!(found.len(), 2);
+            found
+        };
+        for bytes in [None, Some(2 << 20), Some(100 << 20)] {
+            trace.deleters.clear();
+            if let Some(bytes) = bytes {
+                let mut one = deleter(uuid("a"), "btrfs", 7, 50.0);
+                one.bytes = bytes;
+                trace.deleters.push(one);
+            }
+            let is_large = bytes == Some(100 << 20);
+            for one in found(&trace, &known) {
+                let blamed = one.deletion.map(|one| one.pid);
+                assert_eq!(blamed, is_large.then_some(7));
+                assert_eq!(one.deleted, (!is_large).then(|| deleted.clone()));
+            }
+        }
+        trace.deleters.clear();
+        let nothing = BTreeMap::from([("/a".to_owned(), Deleted::default())]);
+        for unknown in [BTreeMap::new(), nothing] {
+            assert!(
+                found(&trace, &unknown)
+                    .iter()
+                    .all(|one| one.deleted.is_none())
+            );
+        }
     }
 
     #[test]
@@ -384,7 +473,7 @@ mod tests {
                 one(8, 99.0, 8 << 20),
                 one(9, 99.5, 4096),
             ];
-            let found = senders(&trace, &Disks::of([(DRIVE, "sda")]), &mounted);
+            let found = named(&trace, &mounted);
             found[0].deletion.as_ref().map(|one| one.pid)
         };
         assert_eq!(blamed(Some(70.0), Reason::ExtCommit), Some(8));
@@ -419,7 +508,7 @@ mod tests {
         below.on = A;
         trace.senders = vec![above, below];
         trace.deleters = both();
-        let found = senders(&trace, &Disks::of([(DRIVE, "sda")]), &mounted);
+        let found = named(&trace, &mounted);
         assert!(
             found
                 .iter()

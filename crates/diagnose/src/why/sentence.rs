@@ -65,14 +65,17 @@ fn answer(why: &Why) -> String {
             "{} did not wait for storage: of {} it was blocked for {}.",
             who(why, victim),
             show::seconds(victim.seconds),
-            show::seconds(victim.blocked_s)
+            time_of(victim, victim.blocked_s, victim.traced_s)
         ),
     }
 }
 
 /// A time in seconds; of a few looks with one digit. `exact_s` of it is traced.
 fn time_of(victim: &Victim, seconds: f64, exact_s: f64) -> String {
-    if victim.looks >= FEW_LOOKS || seconds <= 0.0 || seconds - exact_s <= seconds / 10.0 {
+    if victim.looks_in(seconds - exact_s) >= FEW_LOOKS as f64
+        || seconds <= 0.0
+        || seconds - exact_s <= seconds / 10.0
+    {
         return show::seconds(seconds);
     }
     let unit = 10f64.powf(seconds.log10().floor());
@@ -211,9 +214,10 @@ fn sent(sender: &SenderWork, victim: &Victim, own: bool) -> String {
         Reason::Layer => format!("a device layer {many}, for one above it"),
         Reason::Unknown => format!("{program} {many}"),
     };
-    match &sender.deletion {
-        Some(deletion) => format!("{text}; {}", freed(deletion)),
-        None => text,
+    match (&sender.deletion, &sender.deleted) {
+        (Some(deletion), _) => format!("{text}; {}", freed(deletion)),
+        (None, Some(deleted)) => format!("{text}; the cleaner {}", deleted.words()),
+        (None, None) => text,
     }
 }
 
@@ -390,6 +394,11 @@ fn own_devices(victim: &Victim) -> Option<Vec<&str>> {
 }
 
 impl Victim {
+    /// The looks at it that a time rests on.
+    pub(crate) fn looks_in(&self, seconds: f64) -> f64 {
+        self.looks as f64 * seconds / self.seconds.max(1e-9)
+    }
+
     /// Whether one of its threads sent these.
     pub(super) fn sent(&self, sender: &SenderWork) -> bool {
         sender.pid.is_some_and(|pid| self.threads.contains(&pid))

@@ -163,13 +163,15 @@ fn senders(all: &[SenderWork]) -> String {
             show::bytes(one.bytes),
             show::seconds(one.in_drive_s),
             one.reason.words(&program),
-            one.deletion
-                .as_ref()
-                .map_or(String::new(), |deletion| format!(
+            match (&one.deletion, &one.deleted) {
+                (Some(deletion), _) => format!(
                     " ← {} (pid {})",
                     record::units::names::harmless(&deletion.program),
                     deletion.pid
-                ))
+                ),
+                (None, Some(deleted)) => format!(" ← the cleaner {}", deleted.words()),
+                (None, None) => String::new(),
+            }
         );
     }
     text
@@ -229,15 +231,20 @@ fn others(why: &Why) -> String {
 
 fn footer(why: &Why) -> String {
     let sampling = &why.sampling;
+    let is_partial = sampling.partial_turns * 10 > sampling.turns;
+    let every = match sampling.spacing_s.filter(|_| is_partial) {
+        Some(spacing_s) => format!("{} on average", show::seconds(spacing_s)),
+        None => show::seconds(sampling.period_s),
+    };
     let mut text = format!(
         "\n{} in {}, each thread every {}; {} of one processor used",
         show::counted(sampling.samples, "look"),
         show::seconds(why.seconds),
-        show::seconds(sampling.period_s),
+        every,
         show::percent(sampling.cpu_share),
     );
-    if sampling.partial_turns * 10 > sampling.turns {
-        text += "; some looks were left out, so that looking takes 1 %";
+    if is_partial {
+        text += "; more looks would take more than 1 %";
     }
     if sampling.lost_events > 0 {
         text += &format!("; {} lost", show::counted(sampling.lost_events, "event"));

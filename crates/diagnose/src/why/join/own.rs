@@ -32,22 +32,31 @@ pub(super) fn calls(observation: &Observation, subject: &Subject) -> Vec<OwnCall
         let looked = looked.find(|one| one.thread.tid == tid);
         let belongs = match (looked, subject) {
             (Some(looked), _) => !(looked.kernel && *subject == Subject::All),
-            (None, Subject::All) => true,
+            (None, Subject::All) => !is_btrfs_own(&sender.comm),
             (None, Subject::Process(pid) | Subject::Family(pid)) => *pid == tid,
             (None, Subject::Group(_)) => false,
         };
+        let first = looked.and_then(|looked| {
+            let mut all = observation.sampled.threads.iter();
+            all.find(|one| one.thread.tid == looked.thread.pid)
+        });
         let spans = trace.own.get(&tid);
         let spans = spans.map(|spans| spans.within(observation.from_s, observation.to_s));
         if let Some(spans) = spans.filter(|spans| belongs && spans.count() > 0) {
             all.push(OwnCalls {
                 pid: looked.map_or(tid, |one| one.thread.pid),
                 tid,
-                name: looked.map_or(&sender.comm, |one| &one.comm).clone(),
+                name: first.map_or(&sender.comm, |one| &one.comm).clone(),
                 spans,
             });
         }
     }
     all
+}
+
+/// Whether a thread has the name of one of btrfs' own, which commit.
+fn is_btrfs_own(comm: &str) -> bool {
+    comm.starts_with("btrfs-cleaner") || comm.starts_with("btrfs-transacti")
 }
 
 /// Whether the call that sends these waits for them.

@@ -495,3 +495,35 @@ fn a_look_that_came_too_late_to_place_a_wait_blames_no_drive() {
         (Verdict::NotTrim, Some(Cause::Commit))
     );
 }
+
+#[test]
+fn looks_that_are_far_apart_make_rough_figures_and_their_spacing_is_reported() {
+    let mut seen = observation(Place::Io, &["io_schedule"], Some(DISK));
+    assert!((told(&seen).sampling.spacing_s.unwrap() - 0.02).abs() < 1e-9);
+    // One look each 0.7 s, of which two meet a wait.
+    let samples = seen.sampled.samples.into_iter();
+    seen.sampled.samples = samples.skip(34).step_by(35).collect();
+    for (number, one) in seen.sampled.samples.iter_mut().enumerate() {
+        one.stands_for_s = 0.7;
+        if ![4, 9].contains(&number) {
+            (one.place, one.stack, one.below) = (Place::Sleep, 0, None);
+        }
+    }
+    (seen.sampled.turns, seen.sampled.partial_turns) = (500, 500);
+    let why = told(&seen);
+    assert!(why.victims[0].looks >= FEW_LOOKS);
+    let text = "its own reads and writes, about 1 s of 9.8 s";
+    assert!(why.sentence.contains(text), "{}", why.sentence);
+    let page = crate::why::text::page(
+        &why,
+        crate::Look {
+            width: 100,
+            unicode: true,
+            colour: false,
+        },
+    );
+    assert!(
+        page.contains("each thread every 0.70 s on average"),
+        "{page}"
+    );
+}

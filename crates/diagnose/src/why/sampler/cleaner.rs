@@ -39,6 +39,11 @@ pub struct Deleted {
 }
 
 impl Deleted {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.freed.is_empty() && self.pending.is_empty()
+    }
+
     /// Adds what was read later.
     pub fn add(&mut self, later: &[u64]) {
         let gone = self.pending.iter().filter(|id| !later.contains(id));
@@ -119,9 +124,7 @@ impl Cleaners {
             self.hear(PATIENCE);
         }
         let known = self.deleted.get(at);
-        known.is_some_and(|(at_s, all)| {
-            now_s - at_s < READ_S.1 && !(all.freed.is_empty() && all.pending.is_empty())
-        })
+        known.is_some_and(|(at_s, all)| now_s - at_s < READ_S.1 && !all.is_empty())
     }
 
     fn ask(&mut self, at: &str, now_s: f64) {

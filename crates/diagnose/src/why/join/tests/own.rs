@@ -195,3 +195,30 @@ fn a_tenth_of_the_wait_for_btrfs_work_is_named_and_less_is_not() {
         assert_eq!(text.contains(words), named, "{text}");
     }
 }
+
+#[test]
+fn of_a_machine_the_kernels_threads_are_left_out_and_a_thread_has_its_process_name() {
+    let mut seen = in_calls();
+    let sender = |tid, comm: &str, reason| {
+        let mut sender = Sender::of_test(DISK, reason, 100, 1.9);
+        (sender.pid, sender.comm) = (tid, comm.to_owned());
+        sender
+    };
+    seen.trace.senders = vec![
+        sender(9, "btrfs-cleaner", Reason::BtrfsCommit),
+        sender(10, "btrfs-transacti", Reason::BtrfsCommit),
+        sender(8, "reclaimer", Reason::ExtCall),
+    ];
+    for tid in [8, 9, 10] {
+        seen.trace.own.entry(tid).or_default().add(104.0, 106.0);
+    }
+    // A thread of vim's.
+    seen.sampled.threads.push(SampledThread {
+        thread: Thread { pid: 7, tid: 8 },
+        comm: "reclaimer".to_owned(),
+        kernel: false,
+    });
+    let why = explain(&seen, &Subject::All, None);
+    let names: Vec<&str> = why.victims.iter().map(|one| one.name.as_str()).collect();
+    assert_eq!(names, ["vim"]);
+}
