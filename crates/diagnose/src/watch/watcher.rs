@@ -361,7 +361,8 @@ fn blocked(victim: Victim) -> Option<Blocked> {
         pid: victim.pid,
         program: victim.name.clone(),
         seconds,
-        by_one_look: victim.traced_s == 0.0 && victim.looks_in(seconds) < 1.5,
+        // The first look may stand for less than the others.
+        by_one_look: victim.is_rough(seconds, victim.traced_s, 1.5),
         discards_s: victim.discards_s,
         cause: longest.cause,
         place: longest.place,
@@ -371,4 +372,42 @@ fn blocked(victim: Victim) -> Option<Blocked> {
         deleted: longest.deleted.clone(),
         function: longest.stack.first().cloned(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::why::frames;
+    use crate::why::{Cause, Wait};
+
+    #[test]
+    fn one_look_that_stands_for_a_wait_is_noted_unless_events_show_it() {
+        let one = |looks, traced_s| {
+            let wait = Wait {
+                cause: Cause::Commit,
+                place: frames::Place::Commit,
+                call: None,
+                at: None,
+                devices: Vec::new(),
+                suspects: Vec::new(),
+                deleted: None,
+                seconds: 1.0,
+                stack: Vec::new(),
+            };
+            let victim = Victim {
+                pid: 7,
+                name: "vim".to_owned(),
+                seconds: 1.0,
+                blocked_s: 1.0,
+                discards_s: 0.0,
+                waits: vec![wait],
+                threads: vec![7],
+                looks,
+                traced_s,
+            };
+            blocked(victim).unwrap().by_one_look
+        };
+        assert!(one(1, 0.0) && one(1, 0.2));
+        assert!(!one(1, 0.95) && !one(0, 1.0) && !one(2, 0.0));
+    }
 }

@@ -72,10 +72,7 @@ fn answer(why: &Why) -> String {
 
 /// A time in seconds; of a few looks with one digit. `exact_s` of it is traced.
 fn time_of(victim: &Victim, seconds: f64, exact_s: f64) -> String {
-    if victim.looks_in(seconds - exact_s) >= FEW_LOOKS as f64
-        || seconds <= 0.0
-        || seconds - exact_s <= seconds / 10.0
-    {
+    if seconds <= 0.0 || !victim.is_rough(seconds, exact_s, FEW_LOOKS as f64) {
         return show::seconds(seconds);
     }
     let unit = 10f64.powf(seconds.log10().floor());
@@ -394,9 +391,11 @@ fn own_devices(victim: &Victim) -> Option<Vec<&str>> {
 }
 
 impl Victim {
-    /// The looks at it that a time rests on.
-    pub(crate) fn looks_in(&self, seconds: f64) -> f64 {
-        self.looks as f64 * seconds / self.seconds.max(1e-9)
+    /// Whether fewer looks than these stand for the part of a time that is not `exact_s`, if that part
+    /// matters.
+    pub(crate) fn is_rough(&self, seconds: f64, exact_s: f64, few: f64) -> bool {
+        let guessed_s = seconds - exact_s;
+        guessed_s > seconds / 10.0 && guessed_s * (self.looks as f64) < few * self.seconds
     }
 
     /// Whether one of its threads sent these.
