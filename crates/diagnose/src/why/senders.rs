@@ -21,7 +21,7 @@ use super::trace::{Deleter, Sender, Trace, is_worker};
 /// fs/btrfs/discard.c).
 const ASYNC_DELAY_S: f64 = 10.0;
 
-/// Whoever freed less than one part in so many of what was discarded is not to blame.
+/// A process that freed less than one part in so many of what was discarded is not to blame.
 const TINY: u64 = 10;
 
 /// The name of several workers of the kernel.

@@ -149,7 +149,7 @@ impl Sampler {
         open
     }
 
-    fn below_path(&mut self, path: PathBuf) -> Option<usize> {
+    pub(super) fn below_path(&mut self, path: PathBuf) -> Option<usize> {
         let number = tasks::device_of(&path)?;
         if let Some(known) = self.below.get(&number) {
             return *known;

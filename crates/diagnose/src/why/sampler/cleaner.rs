@@ -5,9 +5,11 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
+use linux::SysRoot;
 use linux::subvolume::{cleaners, pending};
 use linux::tasks::Thread;
 use serde::{Deserialize, Serialize};
@@ -87,6 +89,8 @@ type Answer = (String, Option<Vec<u64>>);
 pub(super) struct Cleaners {
     threads: Vec<Thread>,
     listed_s: Option<f64>,
+    /// Where the only btrfs is mounted, and the list that it is of.
+    only: (Option<f64>, Option<PathBuf>),
     /// When they were looked at last, and what one of them did.
     looked: (f64, Option<Place>),
     /// A thread that reads: where a drive hangs, it waits, and not the sampler.
@@ -114,6 +118,20 @@ impl Cleaners {
         };
         self.looked = (now_s, self.threads.iter().find_map(works));
         self.looked.1
+    }
+
+    /// Returns where the only btrfs is mounted; each has one cleaner.
+    fn only(&mut self, sys: &SysRoot) -> Option<PathBuf> {
+        if self.only.0 != self.listed_s {
+            let mounts = match self.threads[..] {
+                [_] => linux::mounts::list(sys).unwrap_or_default(),
+                _ => Vec::new(),
+            };
+            let mut all = mounts.into_iter();
+            let found = all.find(|one| FileSystem::mounted(one) == FileSystem::Btrfs);
+            self.only = (self.listed_s, found.map(|one| one.mount_point));
+        }
+        self.only.1.clone()
     }
 
     /// Whether the btrfs at a mount point has deleted subvolumes, as far as that is known by now.
@@ -196,17 +214,27 @@ fn reader() -> (Sender<String>, Receiver<Answer>) {
 impl Sampler {
     /// Lets a wait at a btrfs be one for its cleaner, if that works meanwhile on what it waits for.
     pub(super) fn look_at_cleaner(&mut self, sample: &mut Sample) {
-        let below = sample.below.and_then(|index| self.found.places.get(index));
-        let Some(below) = below.filter(|one| one.file_system == Some(FileSystem::Btrfs)) else {
-            return;
+        let stack = self.found.stacks[sample.stack].iter().map(String::as_str);
+        let may_be =
+            matches!(sample.place, Place::Commit | Place::Lock) && may_wait_for_cleaner(stack);
+        let is_btrfs = |index: usize| {
+            let below = self.found.places.get(index);
+            below.is_some_and(|one| one.file_system == Some(FileSystem::Btrfs))
         };
+        if !sample.below.map_or(may_be && !sample.nowhere, is_btrfs) {
+            return;
+        }
         let Some(work) = self.cleaners.work(sample.at_s) else {
             return;
         };
+        if sample.below.is_none() {
+            let only = self.cleaners.only(&self.sys);
+            sample.below = only.and_then(|at| self.below_path(at));
+        }
+        let below = sample.below.and_then(|index| self.found.places.get(index));
+        let Some(below) = below else { return };
         let has_deleted = self.cleaners.has_deleted(&below.at, sample.at_s);
-        let stack = self.found.stacks[sample.stack].iter().map(String::as_str);
-        let may_be = matches!(sample.place, Place::Commit | Place::Lock);
-        if has_deleted && may_be && may_wait_for_cleaner(stack) {
+        if has_deleted && may_be {
             sample.place = work;
         }
     }
@@ -234,6 +262,20 @@ mod tests {
         );
         deleted.add(&[]);
         assert_eq!(deleted.words(), "freed subvolumes 257, 258, 259 and 2 more");
+    }
+
+    #[test]
+    fn the_only_btrfs_is_known_by_its_only_cleaner() {
+        let machine = testkit::Machine::new(
+            "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n2 1 0:40 / /data rw - btrfs /dev/sda2 rw\n",
+        );
+        let sys = SysRoot::at(machine.root());
+        let mut cleaners = Cleaners::default();
+        for (count, at) in [(1, Some(PathBuf::from("/data"))), (2, None), (0, None)] {
+            cleaners.threads = vec![Thread { pid: 9, tid: 9 }; count];
+            cleaners.listed_s = Some(count as f64);
+            assert_eq!(cleaners.only(&sys), at);
+        }
     }
 
     #[test]
