@@ -177,9 +177,10 @@ impl Cleaners {
         }
     }
 
-    /// Returns the deleted subvolumes by mount point, and forgets what was freed.
-    pub(super) fn drain(&mut self) -> BTreeMap<String, Deleted> {
-        let oldest_s = self.looked.0 - READ_S.1;
+    /// Returns the deleted subvolumes by mount point, and forgets what was freed, and all that was read
+    /// long before the last look at a thread.
+    pub(super) fn drain(&mut self, looked_s: Option<f64>) -> BTreeMap<String, Deleted> {
+        let oldest_s = looked_s.unwrap_or(self.looked.0) - READ_S.1;
         let all = self.deleted.iter();
         let found = all.map(|(at, (_, all))| (at.clone(), all.clone()));
         let found = found.collect();
@@ -324,11 +325,11 @@ mod tests {
         deleted.add(&[258]);
         cleaners.deleted.insert("/data".to_owned(), (9.9, deleted));
         let freed = |found: BTreeMap<String, Deleted>| found["/data"].freed.clone();
-        assert_eq!(freed(cleaners.drain()), [257]);
-        cleaners.looked.0 = 20.0;
-        let found = cleaners.drain();
+        assert_eq!(freed(cleaners.drain(None)), [257]);
+        // Threads are looked at, and the cleaner no longer.
+        let found = cleaners.drain(Some(11.0));
         assert_eq!(found["/data"].pending, [258]);
         assert!(freed(found).is_empty());
-        assert!(cleaners.drain().is_empty(), "too old");
+        assert!(cleaners.drain(Some(12.0)).is_empty(), "too old");
     }
 }
