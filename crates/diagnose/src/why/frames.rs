@@ -101,7 +101,7 @@ pub fn place<'a>(stack: impl IntoIterator<Item = &'a str> + Clone) -> Place {
 /// Functions in which a thread is blocked (`D`) and waits for something else than storage: the
 /// kernel's own grace periods and pauses, and the freezer of processes. Since Linux 6.1 it leaves
 /// some in the sleep in which it meets them (`TASK_FREEZABLE`).
-const ELSEWHERE: [&str; 9] = [
+const ELSEWHERE: [&str; 8] = [
     "__wait_rcu_gp",
     "__synchronize_srcu",
     "msleep",
@@ -109,8 +109,7 @@ const ELSEWHERE: [&str; 9] = [
     "futex_do_wait",
     "futex_wait_queue",
     "do_nanosleep",
-    "ep_poll",
-    "poll_schedule_timeout",
+    "hrtimer_nanosleep",
 ];
 
 /// Whether a blocked thread with this stack, the innermost function first, waits for something
@@ -466,7 +465,7 @@ mod tests {
         for stack in [
             &["__refrigerator", "get_signal"][..],
             &["futex_do_wait", "__futex_wait", "futex_wait"],
-            &["poll_schedule_timeout.constprop.0", "do_sys_poll"],
+            &["hrtimer_nanosleep", "common_nsleep"],
         ] {
             assert_eq!(place(stack.iter().copied()), Place::Sleep, "{stack:?}");
             assert!(is_elsewhere(stack.iter().copied()), "{stack:?}");
