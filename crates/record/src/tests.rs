@@ -182,6 +182,27 @@ fn a_record_in_gzip_is_read_and_a_cut_one_as_far_as_it_goes() {
     assert!(cut.end.is_none() && cut.intervals.len() <= 30);
 }
 
+#[test]
+fn a_flipped_bit_in_a_compressed_record_changes_no_figure() {
+    let file = written(&lines(30), true);
+    let shown = |file: &[u8]| -> Option<Vec<String>> {
+        let record = RecordReader::read(file).ok()?;
+        Some(record.lines().map(|line| format!("{line:?}")).collect())
+    };
+    let whole = shown(&file).unwrap();
+    let mut refused = 0;
+    for at in 0..file.len() {
+        let mut damaged = file.clone();
+        damaged[at] ^= 1;
+        match shown(&damaged) {
+            // A bit of the frame's own header, or one that ends the record early.
+            Some(lines) => assert!(whole.starts_with(&lines), "byte {at}"),
+            None => refused += 1,
+        }
+    }
+    assert!(refused > file.len() / 10 * 9, "{refused}");
+}
+
 /// A file that outlives its writer.
 #[derive(Clone, Default)]
 struct Disk(std::rc::Rc<std::cell::RefCell<Vec<u8>>>);

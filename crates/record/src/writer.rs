@@ -52,7 +52,9 @@ impl<W: Write> RecordWriter<W> {
     /// # Errors
     /// If the compressor can't be made (out of memory).
     pub fn compressed(to: W) -> io::Result<Self> {
-        let encoder = Encoder::new(BufWriter::new(to), ZSTD_LEVEL)?;
+        let mut encoder = Encoder::new(BufWriter::new(to), ZSTD_LEVEL)?;
+        // A flipped bit would otherwise be read as another figure.
+        encoder.include_checksum(true)?;
         Ok(RecordWriter {
             sink: Some(Sink::Zstd(encoder)),
             line: Vec::new(),
