@@ -109,12 +109,13 @@ pub struct Summary {
     pub freed: u64,
     /// Freed bytes for which no discard was expected.
     pub exempt: u64,
-    /// Bytes that the devices discarded meanwhile, on behalf of any process.
+    /// Bytes of our own discards, as far as they can be distinguished; otherwise those of all
+    /// processes.
     pub discarded: u64,
-    /// The number of these discards.
+    /// The number of discards meanwhile, on behalf of any process.
     pub discards: u64,
-    /// Bytes that were discarded a second time, as far as the counters show: btrfs discards
-    /// block groups that have become empty whole.
+    /// Bytes of our own discards that came a second time: btrfs discards block groups that have
+    /// become empty whole.
     pub discarded_twice: u64,
     /// Bytes whose discards never came, so that the throttle gave them up.
     pub written_off: u64,
@@ -147,6 +148,16 @@ pub struct Summary {
 }
 
 impl Summary {
+    /// Counts only our own discards, where others discarded on the same devices.
+    pub(super) fn with_own_discards(mut self) -> Summary {
+        if let Some(observed) = &self.observed {
+            self.discarded = observed.own.bytes;
+            let beyond = self.discarded.saturating_sub(self.freed);
+            self.discarded_twice = self.discarded_twice.min(beyond);
+        }
+        self
+    }
+
     /// Removes all figures that assume that the discards were of this deletion: this file system
     /// sends them later.
     pub(crate) fn without_discards(mut self, fs: FileSystem) -> Summary {
@@ -210,6 +221,37 @@ mod tests {
             first_missed_s: None,
             worst: None,
         }
+    }
+
+    #[test]
+    fn others_discards_are_not_second_ones() {
+        let summary = |own| Summary {
+            freed: 600,
+            discarded: 1700,
+            discarded_twice: 500,
+            observed: own,
+            ..Summary::default()
+        };
+        let observed = |own| Observed {
+            seconds: 1.0,
+            readers: None,
+            flushers: None,
+            canary: None,
+            group: None,
+            own: pace::Discarded {
+                bytes: own,
+                seconds: 0.0,
+            },
+            others: pace::Discarded::default(),
+        };
+        let shown = |own| {
+            let summary = summary(own).with_own_discards();
+            (summary.discarded, summary.discarded_twice)
+        };
+        assert_eq!(shown(Some(observed(700))), (700, 100));
+        assert_eq!(shown(Some(observed(500))), (500, 0));
+        assert_eq!(shown(Some(observed(1700))), (1700, 500));
+        assert_eq!(shown(None), (1700, 500));
     }
 
     #[test]

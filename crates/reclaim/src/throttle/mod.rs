@@ -419,6 +419,7 @@ impl Throttle {
             decisions: std::mem::take(&mut self.decisions),
             absences: self.monitor.absences.take(),
         }
+        .with_own_discards()
     }
 
     /// Makes a call that can block on a thread of its own, and reports to `listener` meanwhile.

@@ -183,15 +183,15 @@ fn summary(trimmed: &Trimmed) -> String {
 }
 
 fn discarded(summary: &Summary) -> String {
-    let own = summary.observed.as_ref().map(|observed| observed.own.bytes);
-    if own == Some(0) {
+    let observed = summary.observed.as_ref();
+    if observed.is_some_and(|observed| observed.own.bytes == 0) {
         return "nothing of it was discarded".to_owned();
     }
+    let all = summary.discarded + observed.map_or(0, |observed| observed.others.bytes);
     let discards = counted(summary.discards, "discard");
-    let text = format!("{} discarded in {discards}", bytes(summary.discarded));
-    let own = summary.freed + summary.discarded_twice;
-    match summary.discarded.saturating_sub(own) {
-        others if bytes(summary.discarded) == bytes(summary.discarded - others) => text,
+    let text = format!("{} discarded in {discards}", bytes(all));
+    match all.saturating_sub(summary.freed) {
+        others if bytes(all) == bytes(all - others) => text,
         others => format!("{text}, {} of it by others", bytes(others)),
     }
 }
