@@ -107,7 +107,7 @@ pub struct Stopped {
 pub struct Intention {
     /// The argument.
     pub path: PathBuf,
-    /// Bytes that come free with it.
+    /// Bytes that come free with its files, without those of subvolumes.
     pub bytes: u64,
     /// The files in it that also have other names, which stay or which a later argument removes.
     pub stays: Stays,
@@ -123,8 +123,9 @@ pub struct Intention {
     pub unpaced: Option<String>,
     /// Whether it is a btrfs subvolume or snapshot, which is deleted as one.
     pub subvolume: bool,
-    /// Bytes that only this subvolume has. `None` where no quotas count them.
-    pub exclusive: Option<u64>,
+    /// The subvolumes that are deleted as one, itself among them: the bytes that only each has,
+    /// `None` where no quotas count them.
+    pub subvolumes: Vec<Option<u64>>,
 }
 
 /// Returns the plan for each argument, and the number of arguments that can't be removed. It
@@ -151,7 +152,7 @@ pub fn intend(
             one_file_system: options.one_file_system,
         };
         let names = survey(&surveyed, volumes, false, listener)?;
-        let (bytes, enough) = volumes.take_amounts();
+        let (bytes, subvolumes, enough) = volumes.take_amounts();
         let stays = volumes.end_argument();
         // Another file system may be mounted there.
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -168,10 +169,6 @@ pub fn intend(
         {
             in_place = Some(ASKED_ABOUT.to_owned());
         }
-        let exclusive = argument.subvolume.and_then(|found| {
-            let on = directory::reopen(&parent.fd).ok()?;
-            found.exclusive(on)
-        });
         all.push(Intention {
             path: argument.path,
             bytes,
@@ -182,7 +179,7 @@ pub fn intend(
             paced,
             unpaced,
             subvolume: argument.subvolume.is_some(),
-            exclusive,
+            subvolumes,
         });
     }
     let search = Search::default();

@@ -67,7 +67,7 @@ fn is_added(parent: BorrowedFd<'_>, name: &CStr, volumes: &mut Volumes) -> bool 
     };
     let exclusive = directory::reopen(parent).ok();
     let exclusive = exclusive.and_then(|on| found.exclusive(on));
-    volumes.add_subvolume(parent, device, exclusive.unwrap_or(0));
+    volumes.add_subvolume(parent, device, exclusive);
     true
 }
 

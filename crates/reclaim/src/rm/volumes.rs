@@ -37,6 +37,8 @@ pub struct Volumes {
     last: Option<(u64, Paced)>,
     /// The names of files with several, where the bytes must be exact.
     links: Option<Links>,
+    /// The bytes that only each surveyed subvolume has, where quotas count them.
+    subvolumes: Vec<Option<u64>>,
 }
 
 /// The files of a file system that are paced.
@@ -60,6 +62,11 @@ struct System {
     /// It was noted that nothing is paced there.
     noted: bool,
     opened: Option<Opened>,
+}
+
+/// The bytes that are expected of a subvolume that has so many alone.
+fn expected(exclusive: Option<u64>) -> u64 {
+    exclusive.unwrap_or(0).max(LARGE)
 }
 
 /// The amount to be freed on one file system, as far as it is known.
@@ -113,6 +120,7 @@ impl Volumes {
             mounted: HashMap::new(),
             last: None,
             links: None,
+            subvolumes: Vec::new(),
         }
     }
 
@@ -234,21 +242,30 @@ impl Volumes {
 
     /// Adds a subvolume that only it has so many bytes of, as far as that is known. How many it
     /// frees shows when the kernel has freed them.
-    pub(super) fn add_subvolume(&mut self, on: BorrowedFd<'_>, device: u64, exclusive: u64) {
+    pub(super) fn add_subvolume(
+        &mut self,
+        on: BorrowedFd<'_>,
+        device: u64,
+        exclusive: Option<u64>,
+    ) {
+        self.subvolumes.push(exclusive);
         let amount = &mut self.system(on, device).amount;
-        let bytes = exclusive.max(LARGE);
+        let bytes = expected(exclusive);
         amount.bytes = amount.bytes.saturating_add(bytes);
         amount.extents = amount.extents.saturating_add(bytes.div_ceil(UNIT));
     }
 
-    /// Returns the bytes that were added in all, and whether one file system has enough of them to
-    /// be paced. Nothing counts as added any more.
-    pub(super) fn take_amounts(&mut self) -> (u64, bool) {
+    /// Returns the bytes of files that were added in all, the bytes that only each added subvolume
+    /// has, and whether one file system has enough to be paced. Nothing counts as added any more.
+    pub(super) fn take_amounts(&mut self) -> (u64, Vec<Option<u64>>, bool) {
         let all = self.systems.values_mut();
         let all = all.map(|system| std::mem::take(&mut system.amount).bytes);
-        all.fold((0, false), |(sum, enough), bytes| {
-            (sum + bytes, enough || bytes >= LARGE)
-        })
+        let (sum, enough) = all.fold((0_u64, false), |(sum, enough), bytes| {
+            (sum.saturating_add(bytes), enough || bytes >= LARGE)
+        });
+        let subvolumes = std::mem::take(&mut self.subvolumes);
+        let beside: u64 = subvolumes.iter().copied().map(expected).sum();
+        (sum.saturating_sub(beside), subvolumes, enough)
     }
 
     /// From now on the bytes of a file with several names count with its last name.
@@ -406,7 +423,7 @@ mod tests {
         (stat.st_blocks, stat.st_nlink) = (3000, 2);
         volumes.add(on.as_fd(), device, &stat);
         assert_eq!(largest(&mut volumes), Some(3000 * 512));
-        assert_eq!(volumes.take_amounts(), ((100 + 1500) * 512, false));
+        assert_eq!(volumes.take_amounts(), ((100 + 1500) * 512, vec![], false));
         assert_eq!(largest(&mut volumes), None);
     }
 }

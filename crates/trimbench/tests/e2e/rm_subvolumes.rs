@@ -230,6 +230,35 @@ fn a_dry_run_shows_what_only_a_subvolume_has_where_quotas_count_it() {
     assert!(text.contains("of it in the accounting of quotas"), "{text}");
 }
 
+/// As snapper's `.snapshots/17`.
+#[test]
+fn a_dry_run_of_a_directory_counts_the_subvolumes_in_it() {
+    let Some(fs) = btrfs() else { return };
+    let here = fs.path();
+    create(here, "sub");
+    for number in ["17", "18"] {
+        fs::create_dir_all(here.join("all").join(number)).unwrap();
+        let _ = fs::remove_file(here.join("sub/own"));
+        written(&here.join("sub/own"), 16);
+        let to = path(here, &format!("all/{number}/snapshot"));
+        must(
+            "btrfs",
+            &["subvolume", "snapshot", "-r", &path(here, "sub"), &to],
+        );
+    }
+    fs::remove_file(here.join("sub/own")).unwrap();
+    must("sync", &["-f", &path(here, ".")]);
+    let dry = || removed(here, &["-r", "--dry-run", "all"]).succeeds().text();
+    let text = dry();
+    let told = "'all': would free 0 B in 5 names and, with 2 subvolumes in it, an unknown amount";
+    assert!(text.contains(told), "{text}");
+    must("btrfs", &["quota", "enable", &path(here, ".")]);
+    must("btrfs", &["quota", "rescan", "-w", &path(here, ".")]);
+    let text = dry();
+    let told = "in 5 names and, with 2 subvolumes in it, at least 32.0 MiB, paced";
+    assert!(text.contains(told), "{text}");
+}
+
 #[test]
 fn snapshots_that_wait_when_it_is_interrupted_are_whole_and_are_resumed() {
     let Some(fs) = btrfs() else { return };

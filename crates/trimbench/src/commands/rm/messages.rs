@@ -107,8 +107,11 @@ impl Printer {
 
 /// Describes the deletion of several subvolumes together.
 pub(super) fn subvolumes(intentions: &[Intention]) -> Option<String> {
-    let all: Vec<&Intention> = intentions.iter().filter(|one| one.subvolume).collect();
-    let exclusive: Option<u64> = all.iter().map(|one| one.exclusive).sum();
+    let all: Vec<Option<u64>> = intentions
+        .iter()
+        .flat_map(|one| one.subvolumes.clone())
+        .collect();
+    let exclusive: Option<u64> = all.iter().copied().sum();
     let free = exclusive.map(|least| {
         let least = bytes(least);
         format!(", free at least {least}: what they share with each other alone comes free, too")
@@ -127,11 +130,13 @@ pub(super) fn intention(intention: &Intention) -> String {
         (false, Some(why)) => format!("at once ({why})"),
     };
     let path = quoted(&intention.path);
+    let below = &intention.subvolumes;
+    let exclusive = match (below.iter().copied().sum::<Option<u64>>(), below.len()) {
+        (Some(exclusive), 1) => format!("{} that only it has", bytes(exclusive)),
+        (Some(exclusive), _) => format!("at least {}", bytes(exclusive)),
+        (None, _) => "an unknown amount (no quotas count it)".to_owned(),
+    };
     if intention.subvolume {
-        let exclusive = match intention.exclusive {
-            Some(exclusive) => format!("{} that only it has", bytes(exclusive)),
-            None => "an unknown amount (no quotas count it)".to_owned(),
-        };
         return format!("{path}: would delete the subvolume and free {exclusive}, {pace}{way}\n");
     }
     let names = counted(intention.names, "name");
@@ -146,7 +151,14 @@ pub(super) fn intention(intention: &Intention) -> String {
         (1, stay) => format!("; {stay} stay, because 1 file also has other names"),
         (files, stay) => format!("; {stay} stay, because {files} files also have other names"),
     };
-    format!("{path}: would free {most}{freed} in {names}, {pace}{way}{stays}\n")
+    let below = match below.len() {
+        0 => String::new(),
+        count => format!(
+            " and, with {} in it, {exclusive}",
+            counted(count as u64, "subvolume")
+        ),
+    };
+    format!("{path}: would free {most}{freed} in {names}{below}, {pace}{way}{stays}\n")
 }
 
 /// Describes that nothing was resumed, with the directories where something is left and whether more
@@ -258,8 +270,8 @@ fn later(fs: FileSystem, freed: u64) -> String {
     format!("the file system discards {freed} later ({when}), which rm does not pace")
 }
 
-/// Describes how much was discarded. The devices count all discards: also those of other programs,
-/// and of space that was free before (ext4 discards up to the next block in use).
+/// Describes how much was discarded. Space that was free before can be part of it (ext4 discards up
+/// to the next block in use), and others' discards that can't be distinguished.
 fn discarded(summary: &Summary) -> String {
     if !summary.counted {
         return "discards not counted".to_owned();
@@ -270,7 +282,7 @@ fn discarded(summary: &Summary) -> String {
     }
     if summary.discarded_twice > 0 {
         let twice = bytes(summary.discarded_twice);
-        return format!("all discarded, {twice} of it once more with emptied block groups");
+        return format!("all discarded, at most {twice} of it once more with emptied block groups");
     }
     let (all, beside) = (
         bytes(summary.discarded),
@@ -361,7 +373,7 @@ mod tests {
             paced: true,
             unpaced: None,
             subvolume: false,
-            exclusive: None,
+            subvolumes: Vec::new(),
         };
         assert_eq!(
             intention(&of(false, 2)),
@@ -430,7 +442,7 @@ mod tests {
         let claimed = discarded(&summary);
         assert_eq!(
             claimed,
-            "all discarded, 1.0 GiB of it once more with emptied block groups"
+            "all discarded, at most 1.0 GiB of it once more with emptied block groups"
         );
         // Nor is all said to be discarded of which a part never was.
         let part = Summary {

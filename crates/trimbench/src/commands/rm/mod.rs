@@ -148,7 +148,11 @@ fn goal_foreseen(
     if paced().count() == 0 {
         return Ok(());
     }
-    let bytes = paced().map(|intention| intention.bytes).sum();
+    let bytes = |intention: &reclaim::Intention| {
+        let exclusive = intention.subvolumes.iter().flatten();
+        intention.bytes + exclusive.sum::<u64>()
+    };
+    let bytes = paced().map(bytes).sum();
     let work = Work::new(bytes, paced().map(|intention| intention.names).sum());
     let foreseen = args.goal.foreseen(card, &work);
     if let Some(open) = foreseen.map_err(reclaim::ReclaimError::Refused)? {
