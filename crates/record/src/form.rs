@@ -24,10 +24,15 @@ pub fn refusal(text: &[u8], reads: &str) -> Option<String> {
     // A result has it in its origin.
     let version = head.get("version").or(head.pointer("/origin/version"));
     let why = match version.and_then(Value::as_str) {
-        Some(version) => format!(
-            "trimbench {version} wrote it as {found}, and trimbench {VERSION} reads {reads}; use \
-             trimbench {version} or later"
-        ),
+        Some(version) => {
+            let wrote = format!(
+                "trimbench {version} wrote it as {found}, and trimbench {VERSION} reads {reads}"
+            );
+            match version == VERSION {
+                true => wrote,
+                false => format!("{wrote}; use trimbench {version} or later"),
+            }
+        }
         None => {
             format!("another trimbench wrote it as {found}, and trimbench {VERSION} reads {reads}")
         }

@@ -60,8 +60,8 @@ pub const COLUMNS: &[Column] = columns! {
     "goal" ["row/goal"] "`rm` and `fstrim`: the worst of the goals: `missed`, `unsure`, `not-measured`, `nobody-else`, `met`";
     "seconds" ["figures/seconds" "result/deletion/seconds" "result/seconds"] "how long the deletion or trim took; `why`, `verify`: how long it was watched";
     "freed_bytes" ["figures/freed_bytes" "result/deletion/bytes"] "deleted, or trimmed";
-    "discarded_bytes" ["figures/discarded_bytes" "result/discard/bytes"] "discarded by the drives";
-    "discards" ["figures/discards" "result/discard/commands"] "commands of them";
+    "discarded_bytes" ["figures/discarded_bytes" "result/discard/bytes"] "discarded; `rm`, `fstrim`: by their own discards, where they can be distinguished";
+    "discards" ["figures/discards" "result/discard/commands"] "discard commands of all programs meanwhile";
     "lost_s" ["figures/lost_s"] "verdicts: time that the worst actor lost to discards";
     "lost_share" ["figures/readers/lost/value"] "`rm`, `fstrim`: share of their throughput that readers lost";
     "stall_s" ["figures/stall/seconds"] "verdicts: stalled time of the worst actor";
@@ -148,7 +148,9 @@ impl<'a> Found<'a> {
         };
         let mut written = 0;
         for (part, target) in self.parts(targets) {
-            let drives = drives(origin, target);
+            let mut drives = drives(origin, target);
+            // Its origin has all drives of the machine.
+            drives.retain(|drive| self.kind != "why" || is_active(result, &drive["name"]));
             for number in 0..drives.len().max(1) {
                 let drive = drives.get(number).copied().unwrap_or(&NOTHING);
                 let row = self.row(file, part, target, (number + 1, drives.len()));
@@ -232,7 +234,7 @@ impl<'a> Found<'a> {
 
 /// The drives of a target. Older verdicts have them there.
 fn drives<'a>(origin: &'a Value, target: &'a Value) -> Vec<&'a Value> {
-    let all = origin["drives"].as_array().map_or(&[][..], Vec::as_slice);
+    let all = list(&origin["drives"]);
     match &target["drives"] {
         Value::Array(named) => named
             .iter()
@@ -247,19 +249,36 @@ fn drives<'a>(origin: &'a Value, target: &'a Value) -> Vec<&'a Value> {
     }
 }
 
+/// Whether a report of `why` has discards of a drive, or waits for it.
+fn is_active(report: &Value, drive: &Value) -> bool {
+    let discarded =
+        |device: &Value| device["device"] == *drive && device["discards"].as_u64() > Some(0);
+    let mut victims = list(&report["victims"]).iter();
+    list(&report["devices"]).iter().any(discarded)
+        || victims.any(|victim| {
+            let mut waits = list(&victim["waits"]).iter();
+            waits.any(|wait| list(&wait["devices"]).contains(drive))
+        })
+}
+
+/// The values of a list, if it is one.
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
 /// The actor that lost most, but the canary.
 fn worst(actors: &Value) -> &Value {
     let lost = |actor: &Value| actor["lost_s"].as_f64().unwrap_or(-1.0);
-    let actors = actors.as_array().map_or(&[][..], Vec::as_slice).iter();
-    actors
+    list(actors)
+        .iter()
         .filter(|actor| actor["actor"] != "canary")
         .max_by(|a, b| lost(a).total_cmp(&lost(b)))
         .unwrap_or(&NOTHING)
 }
 
 /// The strings that a list's objects have under a key.
-fn strings<'a>(list: &'a Value, key: &str) -> Vec<&'a str> {
-    let all = list.as_array().map_or(&[][..], Vec::as_slice).iter();
+fn strings<'a>(objects: &'a Value, key: &str) -> Vec<&'a str> {
+    let all = list(objects).iter();
     all.filter_map(|one| one[key].as_str()).collect()
 }
 
@@ -408,6 +427,14 @@ mod tests {
     }
 
     #[test]
+    fn a_newer_form_by_this_version_advises_no_later_version() {
+        let result =
+            json!({"schema": "trimbench.rm/99", "origin": {"version": record::form::VERSION}});
+        let why = Found::of(&result).unwrap_err();
+        assert!(why.contains("rm/99") && !why.contains("or later"), "{why}");
+    }
+
+    #[test]
     fn findings_are_those_of_the_mount_and_what_is_below() {
         let finding = |id: &str, severity: &str, subject: &str| json!({"id": id, "severity": severity, "subject": subject});
         let result = json!({
@@ -431,6 +458,55 @@ mod tests {
             (&row["trim_arrives"], &row["stops_at"]),
             (&json!(false), &json!("dm-0"))
         );
+    }
+
+    #[test]
+    fn a_report_of_why_has_the_drives_with_discards_or_waits() {
+        let device = |name: &str, discards: u64| json!({"device": name, "discards": discards});
+        let result = json!({
+            "schema": "trimbench.why/1",
+            "origin": {"targets": [], "drives": [
+                {"name": "loop0"}, {"name": "sda"}, {"name": "sdb"}, {"name": "zram0"},
+            ]},
+            "devices": [device("loop0", 0), device("sda", 3), device("sdb", 0), device("zram0", 0)],
+            "victims": [{"waits": [{"devices": ["sdb"]}, {"devices": []}]}],
+        });
+        let drives = |result: &Value| -> Vec<Value> {
+            let rows = rows(None, result);
+            rows.iter().map(|row| row["drive"].clone()).collect()
+        };
+        assert_eq!(drives(&result), ["sda", "sdb"]);
+        let mut quiet = result;
+        (quiet["devices"], quiet["victims"]) = (json!([]), json!([]));
+        assert_eq!(drives(&quiet), [Value::Null]);
+    }
+
+    /// DuckDB would guess JSON for a column that is null in the first rows.
+    #[test]
+    fn the_view_of_duckdb_types_the_columns() {
+        let units = ["_s", "_us", "_mib", "_share"];
+        let kind = |name: &str| match name {
+            "time" => "TIMESTAMP",
+            "rotational" | "trim_arrives" => "BOOLEAN",
+            "drive_number" | "drive_count" | "discards" => "BIGINT",
+            "seconds" | "phi" => "DOUBLE",
+            _ if name.ends_with("_bytes") => "BIGINT",
+            _ if units.iter().any(|unit| name.ends_with(unit)) => "DOUBLE",
+            _ => "VARCHAR",
+        };
+        let columns: Vec<String> = COLUMNS
+            .iter()
+            .map(|column| format!("    {}: '{}'", column.name, kind(column.name)))
+            .collect();
+        let view = format!(
+            "-- duckdb -init fleet.sql: the view `fleet` of the file fleet.jsonl, which trimbench table wrote.\n\
+             -- Without these types, DuckDB fails at a column that is null in the first rows.\n\
+             CREATE VIEW fleet AS FROM read_json('fleet.jsonl', format = 'newline_delimited', columns = {{\n\
+             {}\n}});\n",
+            columns.join(",\n")
+        );
+        let file = include_str!("../../../deploy/fleet.sql");
+        assert!(file == view, "put this into deploy/fleet.sql:\n{view}");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::fs;
 use std::io::{self, Cursor, Read};
 use std::path::Path;
 
+use record::units::typed::Mistake;
 use record::units::{count, names};
 use report::rows::Found;
 use serde_json::{Value, json};
@@ -189,13 +190,15 @@ impl Content {
 
 /// A device card as a result.
 fn card(text: &[u8]) -> Result<Value, String> {
-    let text = str::from_utf8(text).map_err(|_| "is no result of trimbench".to_owned())?;
+    let text = String::from_utf8_lossy(text);
     if text.trim().is_empty() {
         return Err("is empty".to_owned());
     }
-    let card: Card = text
-        .parse()
-        .map_err(|error| format!("is neither JSON nor a device card: {error}"))?;
+    let refused = |error| match error {
+        Mistake::Syntax { .. } => "is neither a result of trimbench nor a device card".to_owned(),
+        _ => format!("is no device card: {error}"),
+    };
+    let card: Card = text.parse().map_err(refused)?;
     // A bound or an assumption is unknown.
     let known = |path: &str| {
         let sure = card.note(path).map(|note| note.sure);
