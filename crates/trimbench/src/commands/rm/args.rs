@@ -16,8 +16,7 @@ const EXAMPLES: &str = "\
 Examples:
   trimbench rm -r /data/old               gone from sight at once, freed without
                                           a stall
-  trimbench rm -r /mnt/.snapshots/17      btrfs subvolumes and snapshots, each
-                                          as one
+  trimbench rm -r /mnt/.snapshots/17      a btrfs subvolume or snapshot, as one
   trimbench rm big.img --max-latency 5ms  other I/O waits at most 5 ms longer
   trimbench rm -r /data/old --deadline 20m
                                           done by then, even if others' I/O
