@@ -168,7 +168,7 @@ fn a_ladder_finds_what_a_slow_drive_costs() {
     // Slow enough that neither the machine nor its other work counts.
     let drive = "--profile 870-evo --size 2G --set a=20ms --set b=1ms/MiB \
                  --set discard.jitter=0% --set write.latency=0 \
-                 --set write.per_mib=0ns/MiB --fs ext4 -o discard --mount";
+                 --set write.per_mib=0ns/MiB --fs xfs -o discard --mount";
     let mut options: Vec<&str> = drive.split_whitespace().collect();
     options.push(mount);
     lab.up(&format!("fit-{}", std::process::id()), &options);
@@ -191,10 +191,7 @@ fn a_ladder_finds_what_a_slow_drive_costs() {
     };
     let done = climb(&["--dry-run"]);
     let intended = &done.succeeds().stdout;
-    assert!(
-        intended.contains("3 runs") && intended.contains("ext4 discards the free space beside"),
-        "{intended}"
-    );
+    assert!(intended.contains("3 runs"), "{intended}");
     assert!(!card.exists());
 
     let done = climb(&["--output", card.to_str().unwrap()]);
