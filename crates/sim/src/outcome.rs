@@ -136,7 +136,7 @@ impl Outcome {
             let ops = &record.intervals.actors[actor].ops;
             ops.iter().copied().map(f64::from).sum()
         };
-        let worst = foreground(&self.record).map(|actor| {
+        let worst = (0..self.record.head.actors.len()).map(|actor| {
             let usual = ops(&without.record, actor) / seconds(&without.record);
             let lost_s = seconds(&self.record) - ops(&self.record, actor) / usual;
             Cost {
@@ -170,7 +170,7 @@ fn figures(
     let took = drained_s.unwrap_or(0.0).max(deletion_s.unwrap_or(0.0));
     let during = began.zip(last.or(tally.last_call));
     let during = during.map(|(began, ended)| began.as_secs_f64()..ended.as_secs_f64());
-    let costs = foreground(record).filter_map(|actor| {
+    let costs = (0..record.head.actors.len()).filter_map(|actor| {
         let name = &record.head.actors[actor].name;
         let found = verdict
             .foreground
@@ -252,11 +252,6 @@ impl Figures {
     }
 }
 
-/// The actors of the foreground, by number.
-fn foreground(record: &RunRecord) -> Range<usize> {
-    0..record.head.actors.len()
-}
-
 /// The latencies of an actor in a phase.
 fn latencies(record: &RunRecord, actor: usize, phase: PhaseName) -> Option<&Histogram<u64>> {
     let mut all = record.histograms.iter();
@@ -267,7 +262,7 @@ fn latencies(record: &RunRecord, actor: usize, phase: PhaseName) -> Option<&Hist
 /// How much longer the foreground's I/O took while data was deleted than in a phase without
 /// discards, all together, in seconds. `None` if an actor has nothing to compare with.
 fn waited_s(record: &RunRecord, without: &RunRecord, phase: PhaseName) -> Option<f64> {
-    let waits = foreground(record).map(|actor| {
+    let waits = (0..record.head.actors.len()).map(|actor| {
         let own = latencies(record, actor, PhaseName::Delete)?;
         let longer = own.mean() - latencies(without, actor, phase)?.mean();
         Some(longer * own.len() as f64 / 1e9)

@@ -141,14 +141,7 @@ fn a_short_observation_has_short_stretches() {
     assert!((before.blocked_s - 0.2).abs() < 1e-6, "{before:?}");
     assert!((last.length_s - 0.15).abs() < 1e-6, "{last:?}");
     assert!((last.behind_discards_s - 0.14).abs() < 1e-6, "{last:?}");
-    let page = crate::why::text::page(
-        &why,
-        crate::Look {
-            width: 100,
-            unicode: true,
-            colour: false,
-        },
-    );
+    let page = page(&why);
     for part in ["Each 0.20 s:", "  2.4 s │"] {
         assert!(page.contains(part), "{part:?} in {page}");
     }
@@ -230,6 +223,16 @@ fn a_device_that_completes_nothing_hangs() {
     };
     seen.devices.insert(DISK, (0..100).map(did).collect());
     assert_eq!(told(&seen).main_cause, Some(Cause::Hung));
+}
+
+/// The report as a terminal shows it.
+fn page(why: &Why) -> String {
+    let look = crate::Look {
+        width: 100,
+        unicode: true,
+        colour: false,
+    };
+    crate::why::text::page(why, look)
 }
 
 #[test]
@@ -514,14 +517,7 @@ fn looks_that_are_far_apart_make_rough_figures_and_their_spacing_is_reported() {
     assert!(why.victims[0].looks >= FEW_LOOKS);
     let text = "its own reads and writes, about 1 s of 9.8 s";
     assert!(why.sentence.contains(text), "{}", why.sentence);
-    let page = crate::why::text::page(
-        &why,
-        crate::Look {
-            width: 100,
-            unicode: true,
-            colour: false,
-        },
-    );
+    let page = page(&why);
     assert!(
         page.contains("each thread every 0.70 s on average"),
         "{page}"
