@@ -41,6 +41,7 @@ fn lost(summary: &Summary) -> Vec<String> {
     let mut all: Vec<String> = [(readers, "reads"), (flushers, "flushes")]
         .into_iter()
         .filter_map(|(loss, ops)| Some(of_series(&loss?, &format!("{ops} on {drives}"))))
+        .flatten()
         .collect();
     if all.is_empty() {
         let why = "other I/O lost: not measured (too few reads and flushes, or their load changed)";
@@ -55,7 +56,7 @@ fn lost(summary: &Summary) -> Vec<String> {
 }
 
 /// Reports the loss of those who read, or flush. `ops`: what they do, and on which drives.
-fn of_series(readers: &ReaderLoss, ops: &str) -> String {
+fn of_series(readers: &ReaderLoss, ops: &str) -> Vec<String> {
     let (before, during) = (rate(readers.baseline_per_s), rate(readers.during_per_s));
     let time = match readers.left_s {
         Some(left) => format!("until they stopped after {}", seconds(left)),
@@ -64,20 +65,23 @@ fn of_series(readers: &ReaderLoss, ops: &str) -> String {
     let rates = format!("{before} without discards, {during} {time}");
     if readers.open_loop {
         let (wait, usual) = (seconds(readers.wait_s), seconds(readers.usual_wait_s));
-        return format!(
+        let text = format!(
             "other I/O kept its rate of {ops} ({rates}); each took {wait} instead of {usual}"
         );
+        return vec![text];
     }
     let lost = share(&readers.lost);
     let slower = readers.slower_pauses.filter(|slower| *slower > SLOWER);
     match slower.map(percent) {
-        None => format!("other I/O lost {lost} of its {ops} ({rates})"),
+        None => vec![format!("other I/O lost {lost} of its {ops} ({rates})")],
         // Then no rate is the one without discards.
-        Some(slower) => format!(
-            "other I/O lost {lost} of its {ops}. Besides, it was {slower} slower between discards than before \
-             the first one: because of the drive after a discard, commits, other I/O, or a load that \
-             changed"
-        ),
+        Some(slower) => vec![
+            format!("other I/O lost {lost} of its {ops}"),
+            format!(
+                "between discards other I/O was {slower} slower than before the first one: because of the drive \
+                 after a discard, commits, other I/O, or a load that changed"
+            ),
+        ],
     }
 }
 
@@ -370,7 +374,7 @@ mod tests {
             open_loop: false,
             left_s: None,
         };
-        let text = |slower| of_series(&loss(slower), "reads on vda");
+        let text = |slower| of_series(&loss(slower), "reads on vda").join("\n");
         assert!(text(None).ends_with("(40,000/s without discards, 30,000/s over all the time)"));
         assert!(text(Some(0.04)).contains("without discards"));
         let open = ReaderLoss {
@@ -379,13 +383,15 @@ mod tests {
         };
         assert_eq!(
             of_series(&open, "flushes on sdb, sdc"),
-            "other I/O kept its rate of flushes on sdb, sdc (40,000/s without discards, 30,000/s over all the \
+            [
+                "other I/O kept its rate of flushes on sdb, sdc (40,000/s without discards, 30,000/s over all the \
              time); each took 200 µs instead of 100 µs"
+            ]
         );
         let slower = text(Some(0.42));
         assert!(!slower.contains("/s"), "{slower}");
         assert!(
-            slower.contains("Besides, it was 42 % slower between discards"),
+            slower.contains("reads on vda\nbetween discards other I/O was 42 % slower"),
             "{slower}"
         );
     }
