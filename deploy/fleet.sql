@@ -1,6 +1,7 @@
 -- duckdb -init fleet.sql: the view `fleet` of the file fleet.jsonl, which trimbench table wrote.
+-- Of copies of a result, which differ in the file alone, it has one.
 -- Without these types, DuckDB fails at a column that is null in the first rows.
-CREATE VIEW fleet AS FROM read_json('fleet.jsonl', format = 'newline_delimited', columns = {
+CREATE VIEW fleet AS SELECT DISTINCT ON (COLUMNS(* EXCLUDE file)) * FROM read_json('fleet.jsonl', format = 'newline_delimited', columns = {
     file: 'VARCHAR',
     kind: 'VARCHAR',
     id: 'VARCHAR',

@@ -18,29 +18,45 @@ const SLOWER: f64 = 0.05;
 /// So many reads have a 99.9th percentile that isn't just the longest.
 const FOR_P999: u64 = 1000;
 
-/// Reports how much other I/O lost and waited.
-pub(crate) fn lost(summary: &Summary) -> String {
+/// Sentences, the most important first: whether each goal was kept, how much other I/O lost and waited,
+/// and when trimbench itself did not run.
+pub(crate) fn report(summary: &Summary) -> Vec<String> {
+    let mut all = goals(summary);
+    if summary.later.is_none() {
+        all.extend(lost(summary));
+    }
+    let absent = absence::in_words(&summary.absences);
+    all.extend(absent.map(|spans| {
+        format!("trimbench itself did not run for {spans}. All figures leave that time out.")
+    }));
+    all
+}
+
+/// Sentences about what other I/O lost and trimbench's own reads waited.
+fn lost(summary: &Summary) -> Vec<String> {
     let observed = summary.observed.as_ref();
     let readers = observed.and_then(|observed| observed.readers);
     let flushers = observed.and_then(|observed| observed.flushers);
-    let series: Vec<String> = [(readers, "reads"), (flushers, "flushes")]
+    let drives = summary.drives.join(", ");
+    let mut all: Vec<String> = [(readers, "reads"), (flushers, "flushes")]
         .into_iter()
-        .filter_map(|(loss, ops)| Some(of_series(&loss?, ops)))
+        .filter_map(|(loss, ops)| Some(of_series(&loss?, &format!("{ops} on {drives}"))))
+        .flatten()
         .collect();
-    let series = match series.is_empty() {
-        true => "other I/O lost: not measured (too few reads and flushes, or their load changed)"
-            .to_owned(),
-        false => series.join("; "),
-    };
-    let canary = match observed.and_then(|observed| observed.canary) {
+    if all.is_empty() {
+        let why = "other I/O lost: not measured (too few reads and flushes, or their load changed)";
+        all.push(why.to_owned());
+    }
+    let canary = observed.and_then(|observed| observed.canary);
+    all.push(match canary {
         Some(canary) => of_canary(&canary),
         None => "trimbench's own reads: not measured".to_owned(),
-    };
-    format!("{series}; {canary}")
+    });
+    all
 }
 
-/// Reports the loss of those who read, or flush. `ops`: what they do.
-fn of_series(readers: &ReaderLoss, ops: &str) -> String {
+/// Reports the loss of those who read, or flush. `ops`: what they do, and on which drives.
+fn of_series(readers: &ReaderLoss, ops: &str) -> Vec<String> {
     let (before, during) = (rate(readers.baseline_per_s), rate(readers.during_per_s));
     let time = match readers.left_s {
         Some(left) => format!("until they stopped after {}", seconds(left)),
@@ -49,21 +65,23 @@ fn of_series(readers: &ReaderLoss, ops: &str) -> String {
     let rates = format!("{before} without discards, {during} {time}");
     if readers.open_loop {
         let (wait, usual) = (seconds(readers.wait_s), seconds(readers.usual_wait_s));
-        return format!(
-            "other I/O kept its rate ({rates}), because its {ops} don't wait for each other; each took \
-             {wait} instead of {usual}"
+        let text = format!(
+            "other I/O kept its rate of {ops} ({rates}); each took {wait} instead of {usual}"
         );
+        return vec![text];
     }
     let lost = share(&readers.lost);
     let slower = readers.slower_pauses.filter(|slower| *slower > SLOWER);
     match slower.map(percent) {
-        None => format!("other I/O lost {lost} of its {ops} ({rates})"),
+        None => vec![format!("other I/O lost {lost} of its {ops} ({rates})")],
         // Then no rate is the one without discards.
-        Some(slower) => format!(
-            "other I/O lost {lost} of its {ops}. Besides, it was {slower} slower between discards than before \
-             the first one: because of the drive after a discard, commits, other I/O, or a load that \
-             changed"
-        ),
+        Some(slower) => vec![
+            format!("other I/O lost {lost} of its {ops}"),
+            format!(
+                "between discards other I/O was {slower} slower than before the first one: because of the drive \
+                 after a discard, commits, other I/O, or a load that changed"
+            ),
+        ],
     }
 }
 
@@ -79,7 +97,7 @@ fn of_canary(canary: &CanaryWaits) -> String {
 }
 
 /// Sentences about the goal: whether each part was kept, and what else made reads wait.
-pub(crate) fn goals(summary: &Summary) -> Vec<String> {
+fn goals(summary: &Summary) -> Vec<String> {
     let goals = summary.goals.iter();
     let hurried = goals
         .clone()
@@ -92,10 +110,6 @@ pub(crate) fn goals(summary: &Summary) -> Vec<String> {
     let observed = summary.observed.as_ref();
     let over = observed.and_then(|observed| observed.canary?.over);
     all.extend(over.and_then(not_ours));
-    let absent = absence::in_words(&summary.absences);
-    all.extend(absent.map(|spans| {
-        format!("trimbench itself did not run for {spans}. All figures leave that time out.")
-    }));
     all
 }
 
@@ -360,13 +374,24 @@ mod tests {
             open_loop: false,
             left_s: None,
         };
-        let text = |slower| of_series(&loss(slower), "reads");
+        let text = |slower| of_series(&loss(slower), "reads on vda").join("\n");
         assert!(text(None).ends_with("(40,000/s without discards, 30,000/s over all the time)"));
         assert!(text(Some(0.04)).contains("without discards"));
+        let open = ReaderLoss {
+            open_loop: true,
+            ..loss(None)
+        };
+        assert_eq!(
+            of_series(&open, "flushes on sdb, sdc"),
+            [
+                "other I/O kept its rate of flushes on sdb, sdc (40,000/s without discards, 30,000/s over all the \
+             time); each took 200 µs instead of 100 µs"
+            ]
+        );
         let slower = text(Some(0.42));
         assert!(!slower.contains("/s"), "{slower}");
         assert!(
-            slower.contains("Besides, it was 42 % slower between discards"),
+            slower.contains("reads on vda\nbetween discards other I/O was 42 % slower"),
             "{slower}"
         );
     }

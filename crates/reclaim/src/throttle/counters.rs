@@ -167,6 +167,12 @@ impl DeviceCounters {
         !self.counters.is_empty()
     }
 
+    /// Returns the names of the drives whose reads and flushes count.
+    pub(super) fn drives(&self) -> Vec<String> {
+        let names = self.drives.iter().map(|(stats, _)| stats.device());
+        names.map(str::to_owned).collect()
+    }
+
     /// How many paced deleters besides us work on these drives.
     pub(crate) fn deleters_beside(&self) -> u32 {
         self.deleters.others()

@@ -103,6 +103,8 @@ impl Decisions {
 pub struct Summary {
     /// Where the file system is mounted of which files were deleted; `None` of a trim.
     pub mount: Option<String>,
+    /// The drives whose reads and flushes were measured.
+    pub drives: Vec<String>,
     /// The time from the start until the debt was paid or written off.
     pub elapsed: Duration,
     /// Bytes freed.
@@ -148,9 +150,16 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Counts only our own discards, where others discarded on the same devices.
-    pub(super) fn with_own_discards(mut self) -> Summary {
-        if let Some(observed) = &self.observed {
+    /// Counts only our own discards, where others discarded on the same devices. `at_most`: the bytes of
+    /// all discards of this file system, where they are known.
+    pub(super) fn with_own_discards(mut self, at_most: Option<u64>) -> Summary {
+        if let Some(observed) = &mut self.observed {
+            let beyond = observed
+                .own
+                .bytes
+                .saturating_sub(at_most.unwrap_or(u64::MAX));
+            observed.own.bytes -= beyond;
+            observed.others.bytes += beyond;
             self.discarded = observed.own.bytes;
             let beyond = self.discarded.saturating_sub(self.freed);
             self.discarded_twice = self.discarded_twice.min(beyond);
@@ -244,14 +253,16 @@ mod tests {
             },
             others: pace::Discarded::default(),
         };
-        let shown = |own| {
-            let summary = summary(own).with_own_discards();
+        let shown = |own, at_most| {
+            let summary = summary(own).with_own_discards(at_most);
             (summary.discarded, summary.discarded_twice)
         };
-        assert_eq!(shown(Some(observed(700))), (700, 100));
-        assert_eq!(shown(Some(observed(500))), (500, 0));
-        assert_eq!(shown(Some(observed(1700))), (1700, 500));
-        assert_eq!(shown(None), (1700, 500));
+        assert_eq!(shown(Some(observed(700)), None), (700, 100));
+        assert_eq!(shown(Some(observed(500)), None), (500, 0));
+        assert_eq!(shown(Some(observed(1700)), None), (1700, 500));
+        assert_eq!(shown(Some(observed(1700)), Some(650)), (650, 50));
+        assert_eq!(shown(Some(observed(500)), Some(650)), (500, 0));
+        assert_eq!(shown(None, None), (1700, 500));
     }
 
     #[test]

@@ -61,6 +61,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use linux::stats::{Counters, DeviceStats};
 use pace::{Account, Advice, Discards, Feedback, Goal, Pacer, State, Why};
 use ssd::Time;
 
@@ -126,6 +127,8 @@ pub struct Throttle {
     monitor: Monitor,
     ledger: Ledger,
     space: SpaceWatch,
+    /// The loop device that the file system lies on, and its counters at the beginning.
+    loop_device: Option<(DeviceStats, Counters)>,
     commits: Commits,
     decisions: Decisions,
     worker: Worker,
@@ -391,6 +394,10 @@ impl Throttle {
     pub fn end(mut self) -> Summary {
         let state = self.pacer.state();
         let discards = self.discards();
+        let at_loop = self.loop_device.as_ref().and_then(|(stats, before)| {
+            let now = stats.read().ok()?;
+            Some(now.since(before).discard_bytes)
+        });
         let elapsed = self.began.elapsed();
         let goals = match (&self.account, &self.goal) {
             (Some(account), Some(goal)) => account.judge(goal, elapsed),
@@ -398,6 +405,7 @@ impl Throttle {
         };
         Summary {
             mount: None,
+            drives: self.monitor.counters.drives(),
             elapsed,
             freed: self.ledger.freed,
             exempt: self.ledger.exempt,
@@ -419,7 +427,7 @@ impl Throttle {
             decisions: std::mem::take(&mut self.decisions),
             absences: self.monitor.absences.take(),
         }
-        .with_own_discards()
+        .with_own_discards(at_loop)
     }
 
     /// Makes a call that can block on a thread of its own, and reports to `listener` meanwhile.

@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use linux::SysRoot;
+use linux::stats::DeviceStats;
 use pace::{Account, Goal, Pacer, Policy, Work};
 use ssd::Card;
 use storage::Commit;
@@ -91,6 +92,11 @@ impl Throttle {
             monitor: observed.monitor,
             ledger: Ledger::new(setup.work.bytes, deletes && stack.discards_twice),
             space: SpaceWatch::new(deletes),
+            loop_device: stack.loop_device.as_ref().and_then(|name| {
+                let stats = DeviceStats::open(&SysRoot::host(), name).ok()?;
+                let now = stats.read().ok()?;
+                Some((stats, now))
+            }),
             commits: Commits::new(stack.commit, stack.frees_in_background, observed.anchor),
             decisions: Decisions::default(),
             observed_since: observed.began,

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use linux::SysRoot;
 use pace::{DebtMode, Work};
 use record::units::names::shown;
-use record::{DeviceInfo, DiscardSetting};
+use record::{DeviceInfo, DeviceKind, DiscardSetting};
 use storage::counter::{self, Source};
 use storage::{Commit, Description, FileSystem, Harm};
 
@@ -46,6 +46,9 @@ pub struct Stack {
     pub(crate) granularity: u64,
     /// The devices whose statistics count.
     pub(crate) sources: Vec<Source>,
+    /// The loop device that the file system lies on, if the sources are drives below it. It counts the
+    /// file system's discards apart from others of these drives.
+    pub(crate) loop_device: Option<String>,
     /// Sentences about anything odd in the file system and its devices.
     pub(crate) notes: Vec<String>,
 }
@@ -149,6 +152,7 @@ impl Stack {
                 .map_or(own, |bytes| own.min(bytes)),
             granularity: granularity.unwrap_or(0).max(block),
             sources,
+            loop_device: loop_device(sys, &found.devices),
             notes,
         }
     }
@@ -250,6 +254,16 @@ fn off(sys: &SysRoot, leaves: &[&DeviceInfo], mode: DebtMode) -> Option<String> 
     })
 }
 
+/// The only device that the file system lies on, if it is a loop device over drives that are known.
+fn loop_device(sys: &SysRoot, devices: &[DeviceInfo]) -> Option<String> {
+    let mut tops = devices.iter().filter(|device| device.level == 0);
+    let (Some(top), None) = (tops.next(), tops.next()) else {
+        return None;
+    };
+    let counts = top.kind == DeviceKind::Loop && !top.leaf && counter::counts(sys, &top.name);
+    counts.then(|| top.name.clone())
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -315,6 +329,29 @@ mod tests {
         assert!(matches!(off, Unpaced::Because(_)), "{off}");
         let noted = paced("rw,discard", "6.9.1\n").unwrap().notes;
         assert!(noted[0].contains("bugs/2117395"), "{noted:?}");
+    }
+
+    #[test]
+    fn a_loop_device_counts_apart_if_drives_below_it_count_too() {
+        let loop_device = |image: &str, iostats: &str| {
+            let machine = testkit::Machine::new(
+                "1 0 254:0 / / rw - ext4 /dev/vda rw,discard\n2 1 0:25 / /dev/shm rw - tmpfs tmpfs rw\n\
+                 3 1 7:3 / /mnt rw - xfs /dev/loop3 rw,discard\n",
+            );
+            machine.device("pci/vda", "254:0", Some(GIB));
+            machine.device("virtual/block/loop3", "7:3", Some(GIB));
+            let at = "sys/devices/virtual/block/loop3";
+            machine.write(&format!("{at}/loop/backing_file"), image);
+            machine.write(&format!("{at}/queue/iostats"), iostats);
+            let sys = SysRoot::at(machine.root());
+            let mount = mounts::list(&sys).unwrap().remove(2);
+            let space = Space::of(Path::new("/")).unwrap();
+            let found = describe_mount(&sys, Path::new("/mnt"), mount, space);
+            Stack::of(&sys, &found, 4096).loop_device
+        };
+        assert_eq!(loop_device("/disk.img\n", "1\n").as_deref(), Some("loop3"));
+        assert_eq!(loop_device("/disk.img\n", "0\n"), None);
+        assert_eq!(loop_device("/dev/shm/disk.img\n", "1\n"), None);
     }
 
     const SDX: [(&str, &str); 4] = [

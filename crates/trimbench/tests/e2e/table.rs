@@ -350,16 +350,20 @@ fn asked(folder: &Path, question: &str) -> Done {
     run(duckdb)
 }
 
-/// Most columns are null in all rows.
+/// Most columns are null in all rows, and a copy of the result counts once.
 #[test]
 fn the_questions_of_the_manual_need_no_other_kind_of_result() {
     if lacks_rare("duckdb") {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("rm.json");
-    fs::write(&file, result(2).to_string()).unwrap();
-    let rows = table(&[file.to_str().unwrap()]).succeeds().stdout.clone();
+    let results = tempfile::tempdir().unwrap();
+    for name in ["rm.json", "copy.json"] {
+        fs::write(results.path().join(name), result(2).to_string()).unwrap();
+    }
+    let rows = table(&[results.path().to_str().unwrap()]);
+    let rows = rows.succeeds().stdout.clone();
+    assert_eq!(rows.lines().count(), 2);
     fs::write(folder.path().join("fleet.jsonl"), rows).unwrap();
     let questions = questions();
     for question in &questions {
@@ -492,6 +496,19 @@ fn a_table_has_records_cards_and_results_of_earlier_versions() {
 }
 
 /// A record in gzip, the same without its end, and a result in the form of a later version.
+#[test]
+fn a_directory_without_files_is_noted() {
+    let folder = tempfile::tempdir().unwrap();
+    let (full, empty) = (folder.path().join("full"), folder.path().join("empty"));
+    fs::create_dir_all(empty.join("below")).unwrap();
+    fs::create_dir(&full).unwrap();
+    fs::write(full.join("rm.json"), result(2).to_string()).unwrap();
+    let done = table(&[full.to_str().unwrap(), empty.to_str().unwrap()]);
+    let noted = format!("trimbench table: {}: contains no files\n", empty.display());
+    assert_eq!(done.succeeds().stderr, noted);
+    assert_eq!(done.stdout.lines().count(), 1);
+}
+
 #[test]
 fn a_cut_record_is_listed_and_a_newer_result_is_skipped() {
     let folder = tempfile::tempdir().unwrap();

@@ -68,12 +68,13 @@ pub(super) fn stopped(args: &BlkdiscardArgs, range: &Range<u64>, at: u64) -> Str
     )
 }
 
-/// The result.
-pub(super) fn summary(discarded: &Discarded) -> String {
+/// The result, a fact a line.
+pub(super) fn summary(discarded: &Discarded) -> Vec<String> {
     let (all, calls) = (bytes(discarded.bytes), counted(discarded.calls, "call"));
     let took = seconds(discarded.summary.elapsed.as_secs_f64());
-    let lost = interference::lost(&discarded.summary);
-    format!("discarded {all} in {calls} and {took}; {lost}")
+    let text = format!("discarded {all} in {calls} and {took}");
+    let report = interference::report(&discarded.summary);
+    std::iter::once(text).chain(report).collect()
 }
 
 #[cfg(test)]

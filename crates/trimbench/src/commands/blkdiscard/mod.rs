@@ -95,9 +95,8 @@ pub(crate) fn run(args: &BlkdiscardArgs) -> Result<Exit, Error> {
             range.start
         ));
     }
-    say(&messages::summary(&discarded));
-    for goal in interference::goals(&discarded.summary) {
-        say(&goal);
+    for line in messages::summary(&discarded) {
+        say(&line);
     }
     Ok(
         match interference::is_missed(&discarded.summary, &args.goal) {

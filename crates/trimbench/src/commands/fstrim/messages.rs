@@ -78,9 +78,8 @@ impl Printer {
             self.people.print(&as_fstrim(one, trimmed.bytes));
         }
         if !args.quiet {
-            self.note(&format!("{}: {}", shown(&one.path), summary(trimmed)));
-            for goal in interference::goals(&trimmed.summary) {
-                self.note(&format!("{}: {goal}", shown(&one.path)));
+            for line in summary(trimmed) {
+                self.note(&format!("{}: {line}", shown(&one.path)));
             }
         }
         if let Some(kept) = &trimmed.kept {
@@ -166,20 +165,21 @@ fn line(progress: &Progress, elapsed: Duration) -> String {
 
 /// The result with its goals, in one text.
 pub(super) fn result(trimmed: &Trimmed) -> String {
-    let goals = interference::goals(&trimmed.summary).into_iter();
-    let all: Vec<String> = std::iter::once(summary(trimmed)).chain(goals).collect();
-    all.join("; ")
+    summary(trimmed).join("; ")
 }
 
-fn summary(trimmed: &Trimmed) -> String {
+/// The result, a fact a line.
+fn summary(trimmed: &Trimmed) -> Vec<String> {
     let (summary, progress) = (&trimmed.summary, &trimmed.progress);
     let windows = counted(progress.looked.windows, "window");
     let (freed, took) = (
         bytes(progress.freed_bytes),
         seconds(summary.elapsed.as_secs_f64()),
     );
-    let (discarded, lost) = (discarded(summary), interference::lost(summary));
-    format!("trimmed {freed} in {windows} and {took}, {discarded}; {lost}")
+    let discarded = discarded(summary);
+    let text = format!("trimmed {freed} in {windows} and {took}, {discarded}");
+    let report = interference::report(summary);
+    std::iter::once(text).chain(report).collect()
 }
 
 fn discarded(summary: &Summary) -> String {

@@ -66,8 +66,8 @@ fn busy(long_s: f64) -> String {
 
 fn with_figures(text: String, summary: Option<&Summary>) -> String {
     let Some(summary) = summary else { return text };
-    let mut parts = vec![text, interference::lost(summary)];
-    parts.extend(interference::goals(summary));
+    let report = interference::report(summary);
+    let parts: Vec<String> = std::iter::once(text).chain(report).collect();
     parts.join("; ")
 }
 

@@ -194,38 +194,31 @@ pub(super) fn summary(summary: &Summary) -> String {
     if summary.freed == 0 && summary.cleaned.is_none() {
         return String::new();
     }
-    let gave_up = match summary.written_off {
-        0 => String::new(),
-        left => format!(
-            "; no discards came for {}: a process may still have the file open, or the loop device's \
-             file has no blocks for it",
-            bytes(left)
-        ),
-    };
     let (freed, took) = (bytes(summary.freed), seconds(summary.elapsed.as_secs_f64()));
     let came = match summary.later {
         Some(fs) => later(fs, summary.freed.saturating_sub(summary.exempt)),
-        None => format!("{}{gave_up}", discarded(summary)),
+        None => discarded(summary),
     };
-    let exempt = match summary.exempt {
-        few if few < NAMED => String::new(),
-        some => format!(
-            "; {} needed no discard: the drive did not have them yet, or another file shares them",
-            bytes(some)
-        ),
-    };
-    let lost = match summary.later {
-        Some(_) => String::new(),
-        None => format!("; {}", interference::lost(summary)),
-    };
-    let text = format!("freed {freed} in {took}, {came}{exempt}{lost}");
-    let cleaned = summary
-        .cleaned
-        .iter()
-        .flat_map(|work| cleaned(work, summary));
-    let lines = std::iter::once(text).chain(interference::goals(summary));
+    let gave_up = (summary.later.is_none() && summary.written_off > 0).then(|| {
+        format!(
+            "no discards came for {}: a process may still have the file open, or the loop device's \
+             file has no blocks for it",
+            bytes(summary.written_off)
+        )
+    });
+    let exempt = (summary.exempt >= NAMED).then(|| {
+        format!(
+            "{} needed no discard: the drive did not have them yet, or another file shares them",
+            bytes(summary.exempt)
+        )
+    });
+    let mut lines = vec![format!("freed {freed} in {took}, {came}")];
+    lines.extend(gave_up.into_iter().chain(exempt));
+    lines.extend(interference::report(summary));
+    let work = summary.cleaned.iter();
+    lines.extend(work.flat_map(|work| cleaned(work, summary)));
+    let lines = lines.into_iter();
     lines
-        .chain(cleaned)
         .map(|line| format!("trimbench rm: {line}\n"))
         .collect()
 }
@@ -317,13 +310,14 @@ mod tests {
         let mib = 1 << 20;
         assert_eq!(
             said(64 * mib, 60 * mib),
-            "trimbench rm: freed 64.0 MiB in 2.0 s, 60.0 MiB discarded; other I/O lost: not measured \
-             (too few reads and flushes, or their load changed); trimbench's own reads: not measured\n"
+            "trimbench rm: freed 64.0 MiB in 2.0 s, 60.0 MiB discarded\n\
+             trimbench rm: other I/O lost: not measured (too few reads and flushes, or their load changed)\n\
+             trimbench rm: trimbench's own reads: not measured\n"
         );
         let more = said(64 * mib, 80 * mib);
-        let claimed = "all discarded, with 16.0 MiB of free space beside it or of others;";
+        let claimed = "all discarded, with 16.0 MiB of free space beside it or of others\n";
         assert!(more.contains(claimed), "{more}");
-        assert!(said(64 * mib, 64 * mib + 4096).contains("64.0 MiB discarded;"));
+        assert!(said(64 * mib, 64 * mib + 4096).contains("64.0 MiB discarded\n"));
         assert_eq!(said(0, mib), "");
     }
 
@@ -352,8 +346,7 @@ mod tests {
             ..of(128 << 20, 0)
         };
         let text = summary(&fresh(128 << 20));
-        let claimed =
-            "freed 128 MiB in 2.0 s, 0 B discarded; 128 MiB needed no discard: the drive did";
+        let claimed = "freed 128 MiB in 2.0 s, 0 B discarded\ntrimbench rm: 128 MiB needed no discard: the drive did";
         assert!(text.contains(claimed), "{text}");
         assert!(!summary(&fresh(4096)).contains("needed no discard"));
     }

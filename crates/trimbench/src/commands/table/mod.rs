@@ -35,9 +35,14 @@ pub(crate) fn run(args: &TableArgs) -> Result<Exit, Error> {
         exit: Exit::Done,
     };
     for path in &args.paths {
+        let before = (table.files, table.skipped);
         match path.is_dir() {
             true => table.directory(path)?,
             false => table.file(path)?,
+        }
+        if (table.files, table.skipped) == before {
+            let name = input::name(path);
+            Stream::Err.print(&format!("trimbench table: {name}: contains no files\n"));
         }
     }
     if table.skipped + table.without_end > 0 {
