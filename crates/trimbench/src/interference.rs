@@ -64,7 +64,11 @@ fn of_series(readers: &ReaderLoss, ops: &str) -> Vec<String> {
     };
     let rates = format!("{before} without discards, {during} {time}");
     if readers.open_loop {
-        let (wait, usual) = (seconds(readers.wait_s), seconds(readers.usual_wait_s));
+        let wait = seconds(readers.wait_s);
+        let usual = match readers.usual_wait_s {
+            none if none <= 0.0 => "a time that is not known".to_owned(),
+            usual => seconds(usual),
+        };
         let text = format!(
             "other I/O kept its rate of {ops} ({rates}); each took {wait} instead of {usual}"
         );
