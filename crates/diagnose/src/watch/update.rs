@@ -25,7 +25,7 @@ pub struct Update {
     pub pressure: Option<Waiting>,
     /// The senders of discards, those that kept devices longest first.
     pub senders: Vec<SenderWork>,
-    /// The processes that were blocked on storage or a lock, in the order of [`Blocked::order`].
+    /// The processes that were blocked on storage or a lock, those of TRIM first, own I/O last.
     pub blocked: Vec<Blocked>,
     /// Discards that file systems have not sent yet, where they report that.
     pub debts: Vec<Debt>,

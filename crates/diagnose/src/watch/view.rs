@@ -255,7 +255,7 @@ impl View {
         all
     }
 
-    /// The processes that were blocked in the last second or more, in the order of [`Blocked::order`].
+    /// The processes that were blocked in the last second or more, those of TRIM first, own I/O last.
     pub fn blocked(&self) -> Vec<Blocked> {
         let mut all: BTreeMap<u32, Blocked> = BTreeMap::new();
         let recent = self.shown().recent.iter();
