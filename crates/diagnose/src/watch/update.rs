@@ -25,7 +25,7 @@ pub struct Update {
     pub pressure: Option<Waiting>,
     /// The senders of discards, those that kept devices longest first.
     pub senders: Vec<SenderWork>,
-    /// The processes that were blocked on storage or a lock, the longest first.
+    /// The processes that were blocked on storage or a lock, those of TRIM first, own I/O last.
     pub blocked: Vec<Blocked>,
     /// Discards that file systems have not sent yet, where they report that.
     pub debts: Vec<Debt>,
@@ -149,6 +149,15 @@ pub struct Blocked {
 }
 
 impl Blocked {
+    /// The order in which they are shown: most time by TRIM first, their own I/O last, then the longest.
+    pub(super) fn order(&self, other: &Blocked) -> std::cmp::Ordering {
+        let by_trim = other.discards_s.total_cmp(&self.discards_s);
+        let own = |one: &Blocked| one.cause == Cause::Io;
+        by_trim
+            .then_with(|| own(self).cmp(&own(other)))
+            .then_with(|| other.seconds.total_cmp(&self.seconds))
+    }
+
     /// The cause in a word or two. btrfs' own work is named, which discards don't explain.
     pub fn word(&self) -> &'static str {
         match self.place {
@@ -285,6 +294,26 @@ impl DeviceUpdate {
 mod tests {
     use super::*;
     use crate::watch::tests::stall;
+
+    #[test]
+    fn victims_of_trim_come_first_and_own_io_last() {
+        let one = |pid, seconds, discards_s, cause| Blocked {
+            pid,
+            seconds,
+            discards_s,
+            cause,
+            ..stall(0.0).blocked.remove(0)
+        };
+        let mut all = [
+            one(1, 1.0, 0.0, Cause::Io),
+            one(2, 0.2, 0.0, Cause::Commit),
+            one(3, 0.9, 0.0, Cause::Lock),
+            one(4, 0.3, 0.1, Cause::Io),
+            one(5, 0.2, 0.2, Cause::BehindDiscards),
+        ];
+        all.sort_by(Blocked::order);
+        assert_eq!(all.map(|one| one.pid), [5, 4, 3, 2, 1]);
+    }
 
     #[test]
     fn updates_have_the_form_that_the_schema_promises() {

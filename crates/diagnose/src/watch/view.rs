@@ -255,7 +255,7 @@ impl View {
         all
     }
 
-    /// The processes that were blocked in the last second or more, the longest first.
+    /// The processes that were blocked in the last second or more, those of TRIM first, own I/O last.
     pub fn blocked(&self) -> Vec<Blocked> {
         let mut all: BTreeMap<u32, Blocked> = BTreeMap::new();
         let recent = self.shown().recent.iter();
@@ -273,7 +273,7 @@ impl View {
             let (call, at) = (one.call.unwrap_or(""), one.at.as_deref().unwrap_or(""));
             self.passes(&[&one.program, one.word(), call, at, &pid])
         });
-        all.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+        all.sort_by(Blocked::order);
         all
     }
 

@@ -286,7 +286,7 @@ impl Watcher {
             .filter(|victim| !self.named || watched(victim))
             .filter_map(blocked)
             .collect();
-        all.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+        all.sort_by(Blocked::order);
         all.truncate(MOST_BLOCKED);
         all
     }

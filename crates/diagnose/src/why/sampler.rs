@@ -1,13 +1,14 @@
 //! Looks at threads again and again, for a bounded share of a processor.
 //!
 //! A thread that is looked at stands for the time since the last look at it. So the sums are right
-//! on average, however many threads there are: with more of them each is looked at less often.
+//! on average, however many threads there are: with more of them each is looked at less often. A
+//! thread that has not run since an earlier look is where it was, and costs little.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
 use linux::SysRoot;
-use linux::tasks::{Call, StatFile, State, Thread};
+use linux::tasks::{Call, RunsFile, State, Thread};
 use serde::{Deserialize, Serialize};
 use storage::disks::{Disks, Place as Below};
 
@@ -31,8 +32,8 @@ const FEW: usize = 500;
 /// A light sampler asks a sleeping thread for its call at one look in so many.
 const RARELY: u32 = 8;
 
-/// The states of so many threads at most are held open: half of the descriptors that a process
-/// usually has.
+/// Of so many threads at most the file of how long they have run is held open: half of the
+/// descriptors that a process usually has.
 const MOST_OPEN: usize = 500;
 
 /// One look at one thread.
@@ -109,8 +110,10 @@ struct Known {
     looked: SampledThread,
     /// Its place in [`Sampled::threads`], once a look since the last drain is kept.
     index: Option<usize>,
-    /// Its state, held open.
-    stat: Option<StatFile>,
+    /// The file of how long it has run, held open.
+    runs: Option<RunsFile>,
+    /// How long it had run at an earlier look, and the sample, if any: the same until it runs again.
+    seen: Option<((u64, u64), Option<Sample>)>,
     looked_s: f64,
     /// Whether it is among the blocked ones.
     queued: bool,
@@ -124,13 +127,13 @@ pub struct Sampler {
     subject: Subject,
     disks: Disks,
     known: HashMap<Thread, Known>,
-    /// How many of them have their state held open.
+    /// How many of them have that file held open.
     open: usize,
     /// The order in which threads are looked at, and where the next turn begins.
     order: Vec<Thread>,
     next: usize,
     listing: Listing,
-    /// Threads that were blocked when they were looked at last, the oldest look first.
+    /// Threads that had become blocked when they were looked at last, the oldest look first.
     blocked: VecDeque<Thread>,
     /// Since when threads were blocked at each look, on the clock of the looks.
     waiting: HashMap<Thread, f64>,
@@ -195,7 +198,7 @@ impl Sampler {
         }
     }
 
-    /// Looks at as many threads as `budget` allows; blocked ones first.
+    /// Looks at as many threads as `budget` allows; those that became blocked first.
     pub fn turn(&mut self, now_s: f64, budget: Duration) {
         let clock = Spent::begin();
         self.list(now_s);
@@ -247,6 +250,9 @@ impl Sampler {
                 known.index = None;
             }
         }
+        for known in self.known.values_mut() {
+            known.seen = None;
+        }
         self.stacks = HashMap::from([(Vec::new(), 0)]);
         let last_s = self.found.samples.last().map(|one| one.at_s);
         self.found.deleted = self.cleaners.drain(last_s);
@@ -294,10 +300,7 @@ impl Sampler {
 
     /// A thread that is new.
     fn add_thread(&mut self, thread: Thread, now_s: f64) {
-        let Some(file) = thread.stat_file() else {
-            return;
-        };
-        let Some(stat) = file.read() else { return };
+        let Some(stat) = thread.stat() else { return };
         if stat.kernel && self.light {
             self.kernel.insert(thread);
             return;
@@ -309,16 +312,19 @@ impl Sampler {
                 kernel: stat.kernel,
             },
             index: None,
-            stat: (self.open < self.listing.most_open()).then_some(file),
+            runs: (self.open < self.listing.most_open())
+                .then(|| thread.runs_file())
+                .flatten(),
+            seen: None,
             looked_s: now_s,
             queued: false,
             looks: 0,
         };
-        self.open += usize::from(known.stat.is_some());
+        self.open += usize::from(known.runs.is_some());
         self.known.insert(thread, known);
     }
 
-    /// Looks at a thread, unless this turn has; one that is blocked comes sooner in the next.
+    /// Looks at a thread, unless this turn has; one that became blocked comes sooner in the next.
     fn look_once(&mut self, thread: Thread, now_s: f64) {
         let known = self.known.get(&thread);
         if known.is_none_or(|known| known.looked_s == now_s && known.looks > 0) {
@@ -335,24 +341,42 @@ impl Sampler {
         }
     }
 
-    /// Looks at a thread. Returns whether it is blocked.
+    /// Looks at a thread. Returns whether it is blocked and has run since the look before.
     fn look(&mut self, thread: Thread, now_s: f64) -> bool {
         let few = self.order.len() <= FEW;
         let Some(known) = self.known.get_mut(&thread) else {
             return false;
         };
-        let stat = match &known.stat {
+        let runs = match &known.runs {
             Some(file) => file.read(),
-            None => thread.stat(),
+            None => thread.runs_file().and_then(|file| file.read()),
         };
-        let Some(stat) = stat else {
+        let stands_for_s = (now_s - known.looked_s).clamp(0.0, LONGEST_S);
+        let again = |one: &Sample| Sample {
+            at_s: now_s,
+            stands_for_s,
+            ..one.clone()
+        };
+        let seen = known
+            .seen
+            .as_ref()
+            .filter(|(before, _)| Some(*before) == runs);
+        let seen = seen.map(|(_, sample)| sample.as_ref().map(again));
+        if let Some(asleep) = &seen
+            && asleep.as_ref().is_none_or(|one| one.place == Place::Sleep)
+        {
+            known.looked_s = now_s;
+            known.looks = known.looks.wrapping_add(1);
+            self.found.samples.extend(asleep.clone());
+            return false;
+        }
+        let Some(stat) = thread.stat() else {
             // It has ended; the next list is without it.
             self.known.remove(&thread);
             self.end_wait(thread);
             self.listing.forget(thread.pid);
             return false;
         };
-        let stands_for_s = (now_s - known.looked_s).clamp(0.0, LONGEST_S);
         known.looked_s = now_s;
         known.looks = known.looks.wrapping_add(1);
         let (looks, light, kernel) = (known.looks, self.light, known.looked.kernel);
@@ -367,6 +391,7 @@ impl Sampler {
         }
         let was_asleep = self.asleep.remove(&thread);
         if stat.state == State::Other || stat.state == State::Sleeping && kernel {
+            known.seen = runs.map(|runs| (runs, None));
             self.end_wait(thread);
             return false;
         }
@@ -380,6 +405,7 @@ impl Sampler {
             below: None,
             nowhere: false,
         };
+        let (mut lasts, mut is_new) = (false, false);
         match stat.state {
             State::Running | State::Other => {}
             State::Sleeping => {
@@ -391,27 +417,44 @@ impl Sampler {
                     self.asleep.insert(thread);
                     sample.call = Some(call);
                     self.waits(thread, &mut sample);
+                } else {
+                    // Later it may be asked.
+                    lasts = asked || !few;
                 }
             }
-            State::Blocked => {
-                sample.call = thread.call();
-                self.waits(thread, &mut sample);
-                let stack = &self.found.stacks[sample.stack];
-                if sample.place == Place::Sleep && !is_elsewhere(stack.iter().map(String::as_str)) {
-                    // Blocked, in a place that no table has. Or it went on before its stack was read.
-                    sample.place = Place::Io;
-                    sample.nowhere = sample.below.is_none() && !stack.is_empty();
+            State::Blocked => match seen.flatten() {
+                Some(again) => {
+                    sample = again;
+                    self.look_at_cleaner(&mut sample);
                 }
-            }
+                None => {
+                    sample.call = thread.call();
+                    self.waits(thread, &mut sample);
+                    let stack = &self.found.stacks[sample.stack];
+                    if sample.place == Place::Sleep
+                        && !is_elsewhere(stack.iter().map(String::as_str))
+                    {
+                        // Blocked, in a place that no table has. Or it went on before its stack was read.
+                        sample.place = Place::Io;
+                        sample.nowhere = sample.below.is_none() && !stack.is_empty();
+                    }
+                    is_new = sample.place != Place::Sleep;
+                    // A path that came too late is asked for again, and the cleaner does other work.
+                    let is_late = sample.nowhere && sample.call.and_then(Call::file_name).is_some();
+                    lasts = !is_late && !matches!(sample.place, Place::Cleaner | Place::Quotas);
+                }
+            },
+        }
+        if lasts && let Some(known) = self.known.get_mut(&thread) {
+            known.seen = runs.map(|runs| (runs, Some(sample.clone())));
         }
         if sample.waits() {
             self.waiting.entry(thread).or_insert(now_s);
         } else {
             self.end_wait(thread);
         }
-        let blocked = stat.state == State::Blocked && sample.place != Place::Sleep;
         self.found.samples.push(sample);
-        blocked
+        is_new
     }
 
     /// A thread does not wait, or has ended.
@@ -486,114 +529,4 @@ fn thin(samples: &mut Vec<Sample>) {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::time::Instant;
-
-    use linux::tasks;
-
-    use super::*;
-
-    #[test]
-    fn a_process_that_runs_and_one_that_sleeps_are_told_apart() {
-        let mut child = std::process::Command::new("sh")
-            .args(["-c", "sleep 60 & while :; do :; done"])
-            .spawn()
-            .unwrap();
-        let subject = Subject::Family(child.id());
-        let mut sampler = Sampler::new(SysRoot::host(), subject, Disks::default());
-        let seconds = |found: &Sampled, name: &str, place: Place| -> f64 {
-            let all = found.samples.iter();
-            all.filter(|s| s.place == place && found.threads[s.thread].comm == name)
-                .map(|s| s.stands_for_s)
-                .sum()
-        };
-        let began = Instant::now();
-        // A busy machine gives them little time at first.
-        let both = |found: &Sampled| {
-            seconds(found, "sh", Place::Running) > 0.2
-                && seconds(found, "sleep", Place::Sleep) > 0.2
-        };
-        while !both(&sampler.found) && began.elapsed() < Duration::from_secs(20) {
-            sampler.turn(began.elapsed().as_secs_f64(), Duration::from_millis(5));
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        for pid in tasks::family(child.id()).into_iter().rev() {
-            let pid = rustix::process::Pid::from_raw(pid as i32).unwrap();
-            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
-        }
-        child.wait().unwrap();
-        let found = sampler.finish();
-        assert!(both(&found), "{found:?}");
-        // Until it sleeps it runs.
-        let runs = seconds(&found, "sleep", Place::Running);
-        let sleeps = seconds(&found, "sleep", Place::Sleep);
-        assert!(runs < sleeps / 2.0, "{found:?}");
-    }
-
-    #[test]
-    fn processes_that_end_between_two_looks_are_no_trouble() {
-        let sleeps = |seconds: &str| {
-            let command = |_| std::process::Command::new("sleep").arg(seconds).spawn();
-            (0..8).map(command).collect::<Result<Vec<_>, _>>().unwrap()
-        };
-        let mut all = sleeps("60");
-        let subject = Subject::Family(std::process::id());
-        let mut sampler = Sampler::new(SysRoot::host(), subject, Disks::default());
-        // It leaves out this process itself, and knows its children.
-        sampler.turn(0.0, Duration::from_secs(1));
-        for child in &mut all {
-            child.kill().unwrap();
-            child.wait().unwrap();
-        }
-        // No new list is due for that long: each of them is looked for.
-        sampler.listing.set_duration(Duration::from_secs(1));
-        sampler.turn(0.1, Duration::from_secs(1));
-        let knows = |pid: u32| sampler.known.keys().any(|thread| thread.pid == pid);
-        assert!(!all.iter().any(|child| knows(child.id())), "{sampler:?}");
-    }
-
-    #[test]
-    fn drained_looks_keep_their_threads() {
-        let mut child = std::process::Command::new("sleep")
-            .arg("60")
-            .spawn()
-            .unwrap();
-        let subject = Subject::Family(child.id());
-        let mut sampler = Sampler::new(SysRoot::host(), subject, Disks::default());
-        let mut turn = |at: u32| {
-            sampler.turn(f64::from(at) / 10.0, Duration::from_millis(5));
-            let found = sampler.drain();
-            assert_eq!(found.threads.len(), 1, "{found:?}");
-            found.samples.iter().map(|s| s.stands_for_s).sum::<f64>()
-        };
-        // The name of a program that has just been started may still be that of the shell.
-        let sums: Vec<f64> = (0..5).map(&mut turn).collect();
-        child.kill().unwrap();
-        child.wait().unwrap();
-        assert_eq!(sums[0], 0.0);
-        assert!(
-            (sums[1..].iter().sum::<f64>() - 0.4).abs() < 1e-9,
-            "{sums:?}"
-        );
-    }
-
-    #[test]
-    fn thinning_keeps_the_time() {
-        let sample = |thread, at| Sample {
-            at_s: f64::from(at),
-            stands_for_s: 1.0,
-            thread,
-            place: Place::Io,
-            stack: 0,
-            call: None,
-            below: None,
-            nowhere: false,
-        };
-        let mut all: Vec<Sample> = (0..100)
-            .flat_map(|at| [sample(0, at), sample(1, at)])
-            .collect();
-        thin(&mut all);
-        assert_eq!(all.len(), 100);
-        assert_eq!(all.iter().map(|s| s.stands_for_s).sum::<f64>(), 200.0);
-    }
-}
+mod tests;

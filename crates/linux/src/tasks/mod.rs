@@ -39,12 +39,14 @@ impl Thread {
 
     /// Its state and times. `None` if it has ended.
     pub fn stat(self) -> Option<Stat> {
-        self.stat_file()?.read()
+        let mut text = [0; SHORT];
+        let count = File::open(self.file("stat")).ok()?.read(&mut text).ok()?;
+        Stat::parse(&text[..count])
     }
 
-    /// The file of its state and times, held open. `None` if it has ended.
-    pub fn stat_file(self) -> Option<StatFile> {
-        File::open(self.file("stat")).ok().map(StatFile)
+    /// The file of how long it has run, held open. `None` if it has ended, and of a kernel without it.
+    pub fn runs_file(self) -> Option<RunsFile> {
+        File::open(self.file("schedstat")).ok().map(RunsFile)
     }
 
     /// Where in the kernel it waits: names of functions, the innermost first.
@@ -97,17 +99,22 @@ impl Thread {
     }
 }
 
-/// A thread's `stat`, held open: a reading makes one system call. It stays that of its thread,
+/// A thread's `schedstat`, held open: a reading makes one system call. It stays that of its thread,
 /// whoever has the number later.
 #[derive(Debug)]
-pub struct StatFile(File);
+pub struct RunsFile(File);
 
-impl StatFile {
-    /// The thread's state and times. `None` if it has ended.
-    pub fn read(&self) -> Option<Stat> {
+impl RunsFile {
+    /// The nanoseconds that the thread has run, and how often (Linux, `proc_pid_schedstat` in
+    /// fs/proc/base.c). Both stay the same while it sleeps. `None` if it has ended, or the kernel doesn't
+    /// count.
+    pub fn read(&self) -> Option<(u64, u64)> {
         let mut text = [0; SHORT];
         let count = self.0.read_at(&mut text, 0).ok()?;
-        Stat::parse(&text[..count])
+        let text = std::str::from_utf8(&text[..count]).ok()?;
+        let mut fields = text.split_whitespace().map(str::parse);
+        let (ran_ns, times) = (fields.next()?.ok()?, fields.nth(1)?.ok()?);
+        (times > 0).then_some((ran_ns, times))
     }
 }
 
@@ -336,12 +343,12 @@ mod tests {
         let alone = thread_links(child.id()).unwrap();
         assert!(thread_links(own).unwrap() > alone || threads(own).len() == 1);
         let first = threads(child.id())[0];
-        let held = first.stat_file().unwrap();
-        assert_eq!(held.read().unwrap().parent, own);
+        assert_eq!(first.stat().unwrap().parent, own);
+        let held = first.runs_file();
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(threads(child.id()).is_empty() && thread_links(child.id()).is_none());
-        assert!(held.read().is_none() && first.stat_file().is_none());
+        assert!(held.and_then(|file| file.read()).is_none() && first.stat().is_none());
     }
 
     #[test]

@@ -122,7 +122,7 @@ impl Listing {
         self.processes.remove(&pid);
     }
 
-    /// So many threads may have their state held open.
+    /// So many threads may have the file of how long they have run held open.
     pub(super) fn most_open(&self) -> usize {
         self.most_open
     }
@@ -235,7 +235,7 @@ impl Sampler {
         self.known.retain(|thread, _| there.contains(thread));
         self.waiting.retain(|thread, _| there.contains(thread));
         self.named.retain(|thread, _| there.contains(thread));
-        self.open = self.known.values().filter(|one| one.stat.is_some()).count();
+        self.open = self.known.values().filter(|one| one.runs.is_some()).count();
     }
 }
 
