@@ -6,7 +6,7 @@ use std::path::Path;
 use ::lab::Info;
 use ::sim::STACKS;
 use record::units::typed::{hint, nearest, sentence_end};
-use record::units::{MIB, seconds};
+use record::units::{MIB, bytes, seconds};
 use ssd::card::{KEYS, Sure};
 use ssd::{Card, profiles};
 
@@ -36,7 +36,31 @@ pub(crate) fn of_one_size(card: &Card) -> Option<String> {
         card.name(),
         card.about()
     );
-    card.is_of_one_size().then_some(about)
+    card.one_size().map(|_| about)
+}
+
+/// A size this many times another one is another size.
+const OTHER_SIZE: f64 = 1.25;
+
+/// Returns why the time of discards of so many bytes, on average, is a guess by this card.
+pub(crate) fn guess(card: &Card, mean: u64) -> Option<String> {
+    if let Some(size) = card.one_size() {
+        let times = mean as f64 / size as f64;
+        return (times.max(times.recip()) > OTHER_SIZE).then(|| {
+            let size = bytes(size);
+            format!("the card holds for discards of about {size} alone")
+        });
+    }
+    let discard = card.figures().discard.as_ref()?;
+    let (all, a) = (discard.service(mean, 0, 1), discard.a);
+    let (figure, most) = match a * 2 > all {
+        true => ("a", a),
+        false => ("b", all.saturating_sub(a)),
+    };
+    let sure = card.note(&format!("discard.{figure}"))?.sure;
+    (!most.is_zero() && matches!(sure, Sure::Bound | Sure::Assumed)).then(|| {
+        format!("the card's `{figure}`, most of the time of such discards, was not measured")
+    })
 }
 
 /// Returns a warning if the card only assumes the fixed time of a discard: `rm` cuts files by it.
@@ -190,5 +214,31 @@ mod tests {
             warned.contains("about 2.0 GiB alone") && warned.contains("fit DIRECTORY"),
             "{warned}"
         );
+    }
+
+    #[test]
+    fn times_of_other_sizes_than_measured_and_by_assumed_figures_are_guesses() {
+        let t500 = named("t500").unwrap();
+        let alone = "It holds for discards of about 31.5 MiB alone: how a discard's cost depends on \
+                     its size was not measured.";
+        let text = t500.to_string().replace(t500.about(), alone);
+        let one_size: Card = text.parse().unwrap();
+        for mib in [4, 64] {
+            let guess = guess(&one_size, mib * MIB).unwrap();
+            assert!(guess.ends_with("about 31.5 MiB alone"), "{guess}");
+        }
+        assert_eq!(guess(&one_size, 32 * MIB), None);
+        // The 980 PRO's fixed time is assumed, its time for each byte isn't.
+        let pro = named("980-pro").unwrap();
+        assert!(guess(&pro, MIB).unwrap().contains("card's `a`, most"));
+        assert_eq!(guess(&pro, 4096 * MIB), None);
+        for known in ["t500", "870-evo", "vertex-2", "ideal"] {
+            let card = named(known).unwrap();
+            assert_eq!(
+                (guess(&card, MIB), guess(&card, 1024 * MIB)),
+                (None, None),
+                "{known}"
+            );
+        }
     }
 }

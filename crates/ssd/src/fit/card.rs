@@ -19,9 +19,12 @@ const SENT_ALONE: &str =
 const ALONE: &str = "alone: how a discard's cost depends on its size was not measured.";
 
 impl Card {
-    /// Whether it was made of discards of one size: then it holds for no other.
-    pub fn is_of_one_size(&self) -> bool {
-        self.about().ends_with(ALONE)
+    /// The size of the discards that it was made of, in bytes, if they had one: it holds for no other.
+    pub fn one_size(&self) -> Option<u64> {
+        let size = self.about().strip_suffix(ALONE)?.rsplit_once("about ")?.1;
+        let (number, unit) = size.trim_end().split_once(' ')?;
+        let unit = record::units::parse_size(&format!("1{unit}")).ok()?;
+        Some((number.parse::<f64>().ok()? * unit as f64) as u64)
     }
 }
 

@@ -61,8 +61,17 @@ fn a_run_writes_a_record_that_report_shows_and_its_figures() {
 
     // The record again. Its discards have one size, so nothing is known of another policy's.
     let like = ["run", "--like", record.to_str().unwrap(), "--json", "-"];
-    let other = sim(&[&like[..], &["--policy", "btrfs-sync"]].concat());
-    other.fails_with(2, &["only ext4-online can be simulated"]);
+    let other = [&like[..], &["--policy", "btrfs-sync"]].concat();
+    sim(&other).fails_with(
+        2,
+        &["only ext4-online can be simulated", "add --profile CARD"],
+    );
+    // A card knows.
+    let drive = sim(&[&other[..], &["--profile", "vertex-2"]].concat());
+    let drive: Value = serde_json::from_str(&drive.succeeds().stdout).unwrap();
+    let settings = &drive["runs"][0]["settings"];
+    assert_eq!(settings["readers"], "8", "{drive}");
+    assert!(settings.to_string().contains("vertex-2"), "{drive}");
     let like = sim(&like);
     let like: Value = serde_json::from_str(&like.succeeds().stdout).unwrap();
     let run = &like["runs"][0];
@@ -241,4 +250,35 @@ fn a_mistake_is_reported_with_the_nearest_name() {
         &["run", "--set", "volume=1G", "--set", "size=2G"],
         "give a larger `volume`",
     );
+}
+
+#[test]
+fn a_verdict_by_a_card_of_another_size_is_a_guess() {
+    let _turn = beside();
+    let dir = TempDir::new().unwrap();
+    let card = dir.path().join("mine.toml");
+    let t500 = ssd::profiles::by_name("crucial-t500-2tb").unwrap();
+    let alone = "It holds for discards of about 2.0 MiB alone: how a discard's cost depends on its \
+                 size was not measured.";
+    fs::write(&card, t500.to_string().replace(t500.about(), alone)).unwrap();
+    let run = |command, piece: &str| {
+        let mut arguments = vec![command, "--profile", card.to_str().unwrap()];
+        arguments.extend(SMALL);
+        arguments.extend(["--policy", "ext4-online", "--set", piece]);
+        let shown = sim(&arguments).succeeds().stdout.clone();
+        let json = sim(&[&arguments[..], &["--json", "-"]].concat());
+        let json: Value = serde_json::from_str(&json.succeeds().stdout).unwrap();
+        let summary = json["runs"][0]["summary"].as_str().unwrap().to_owned();
+        (shown, summary)
+    };
+    for command in ["run", "compare"] {
+        let (shown, summary) = run(command, "piece=32M");
+        assert!(shown.contains("A guess"), "{shown}");
+        assert!(
+            summary.contains("about 2.0 MiB alone; this run's"),
+            "{summary}"
+        );
+        let (shown, summary) = run(command, "piece=2M");
+        assert!(!(shown + &summary).contains("A guess"), "{summary}");
+    }
 }

@@ -38,8 +38,10 @@ pub enum SimCommand {
 #[derive(Debug, Args)]
 pub struct Common {
     /// The drive: a profile's name or a part of it, a stack's name, or a device card of your own
-    #[arg(long, value_name = "NAME|FILE", default_value = "crucial-t500-2tb")]
-    pub profile: String,
+    ///
+    /// [default: crucial-t500-2tb; with --like as fitted]
+    #[arg(long, value_name = "NAME|FILE")]
+    pub profile: Option<String>,
 
     /// The workload: see `trimbench sim list`
     #[arg(long, value_name = "NAME", default_value = "drop-file")]
@@ -63,8 +65,8 @@ pub struct RunArgs {
     #[arg(long, value_name = "NAME")]
     pub policy: Option<String>,
 
-    /// Repeat a recorded run: its drive as fitted, its deletion as its discards show it, and its
-    /// readers. Without --policy discards are sent as the record's file system sends them
+    /// Repeat a recorded run: its deletion as its discards show it, its readers, and its drive as
+    /// fitted or as --profile. Without --policy discards are sent as its file system sends them
     #[arg(long, value_name = "RUN")]
     pub like: Option<PathBuf>,
 

@@ -14,6 +14,7 @@ use storage::FileSystem;
 
 use crate::commands::fit::made;
 use crate::commands::sim::args::Common;
+use crate::commands::sim::setup::drives;
 use crate::exit::{Error, usage};
 use crate::input;
 
@@ -33,8 +34,8 @@ pub(super) struct Repeat {
     pub(super) longest_us: Option<f64>,
 }
 
-/// The setup that repeats a recorded run: its drive as its discards show it, its extents, and its
-/// readers. Without a policy the record's file system's.
+/// The setup that repeats a recorded run: its extents, its readers, and its drive as its discards show
+/// it, or as --profile. Without a policy the record's file system's.
 pub(super) fn repeat(
     path: &Path,
     common: &Common,
@@ -46,28 +47,22 @@ pub(super) fn repeat(
         true => input.in_drives_time()?.record,
         false => input.record,
     };
-    let records = [&record];
     let own = of_file_system(&record.head.target);
     let policy = policy.unwrap_or(own);
-    let fit = fit::fit(&records)?;
-    if let Some(size) = fit.only_bytes().filter(|_| policy != own) {
-        let (size, policy, own) = (bytes(size), policy.name(), own.name());
-        return Err(usage(format!(
-            "--policy {policy}: {name} shows the time of discards of about {size} alone, so only {own} can be \
-             simulated. A ladder measures several sizes: \
-             trimbench fit DIRECTORY --output CARD; then trimbench sim run --profile CARD"
-        )));
-    }
     let slowed = slower(&record.head.devices).ok().flatten();
     let mut notes: Vec<String> = slowed.iter().map(converted).collect();
-    let mut card = fit.card(&made::of(&records, None))?;
     let verdict = crate::record_output::verdict(&record);
-    let reads = reads(&verdict);
-    if let Some((latency_us, parallel)) = reads {
-        card = card.with(&format!("read.latency={latency_us:.3}us"))?;
-        card = card.with(&format!("read.parallelism={parallel}"))?;
-    }
-    let mut setup = Setup::new(Drives::single(card), policy, WorkloadKind::DropFile);
+    let reads = reads(&verdict).filter(|_| common.profile.is_none());
+    let drives = match &common.profile {
+        Some(profile) => {
+            notes.push(format!(
+                "The deletion and the readers are those of {name}; the drive is that of --profile {profile}."
+            ));
+            drives(profile)?
+        }
+        None => fitted(&name, &record, reads, policy, own)?,
+    };
+    let mut setup = Setup::new(drives, policy, WorkloadKind::DropFile);
     if reads.is_some() {
         setup.per_io = Duration::ZERO;
     }
@@ -104,12 +99,39 @@ pub(super) fn repeat(
     }
     setup.interval = Duration::from_secs_f64(record.head.interval_ms / 1e3);
     setup.baseline = Duration::from_secs(5);
-    let longest_us = longest_read_us(&verdict).filter(|_| policy == own);
+    let longest_us =
+        longest_read_us(&verdict).filter(|_| policy == own && common.profile.is_none());
     Ok(Repeat {
         setup,
         notes,
         longest_us,
     })
+}
+
+/// The drive as a record's discards show it, and its readers.
+fn fitted(
+    name: &str,
+    record: &RunRecord,
+    reads: Option<(f64, u32)>,
+    policy: PolicyKind,
+    own: PolicyKind,
+) -> Result<Drives, Error> {
+    let records = [record];
+    let fit = fit::fit(&records)?;
+    if let Some(size) = fit.only_bytes().filter(|_| policy != own) {
+        let (size, policy, own) = (bytes(size), policy.name(), own.name());
+        return Err(usage(format!(
+            "--policy {policy}: {name} shows the time of discards of about {size} alone, so only {own} can be \
+             simulated. A ladder measures several sizes: \
+             trimbench fit DIRECTORY --output CARD; then add --profile CARD"
+        )));
+    }
+    let mut card = fit.card(&made::of(&records, None))?;
+    if let Some((latency_us, parallel)) = reads {
+        card = card.with(&format!("read.latency={latency_us:.3}us"))?;
+        card = card.with(&format!("read.parallelism={parallel}"))?;
+    }
+    Ok(Drives::single(card))
 }
 
 /// A recorded wait this many times the simulated one is no scatter.
@@ -404,7 +426,7 @@ mod tests {
         record.lines().for_each(|line| writer.write(&line).unwrap());
         writer.finish().unwrap();
         let common = Common {
-            profile: String::new(),
+            profile: None,
             workload: "drop-file".into(),
             set: Vec::new(),
         };

@@ -7,7 +7,7 @@ mod table;
 
 use std::slice::from_mut;
 
-use ::sim::{Outcome, PolicyKind, Setup, SimError};
+use ::sim::{Figures, Outcome, PolicyKind, Setup, SimError};
 use serde_json::json;
 
 use crate::card;
@@ -54,8 +54,9 @@ fn one(args: &RunArgs) -> Result<Exit, Error> {
     let outcome = ::sim::run(&simulated).map_err(failed)?;
     let text = Sink::people(&json);
     let record_made = &outcome.record;
-    // The same as `report` prints of the record.
-    let verdict = record_output::verdict(record_made);
+    // The same as `report` prints of the record, which has no card.
+    let mut verdict = record_output::verdict(record_made);
+    verdict.summary += &guessed(&simulated, &outcome);
     text.print(&record_output::ended(record_made, &verdict, &text.style()));
     text.print(&format!("\n{}", table::single(&simulated, &outcome)));
     notes.extend(like::shorter(longest_us, &verdict));
@@ -148,13 +149,28 @@ fn of_cards(setup: &Setup) -> impl Iterator<Item = String> + '_ {
     })
 }
 
+/// Returns why a run's times are a guess, if they are, with the mean size of its discards.
+fn guess(setup: &Setup, figures: &Figures) -> Option<(String, u64)> {
+    let mean = figures.discarded_bytes.checked_div(figures.commands)?;
+    let card = setup.drives.cards.first()?;
+    Some((card::guess(card, mean)?, mean))
+}
+
+/// The same as a sentence after the verdict's.
+fn guessed(setup: &Setup, outcome: &Outcome) -> String {
+    guess(setup, &outcome.figures).map_or(String::new(), |(why, mean)| {
+        let mean = record::units::bytes(mean);
+        format!(" A guess: {why}; this run's were of {mean} on average.")
+    })
+}
+
 /// A run's settings and figures.
 fn row(setup: &Setup, outcome: &Outcome, front: Option<bool>) -> serde_json::Value {
     json!({
         "settings": setup.describe(),
         "figures": outcome.figures,
         "pareto": front,
-        "summary": outcome.verdict.summary,
+        "summary": outcome.verdict.summary.clone() + &guessed(setup, outcome),
         "events": outcome.events,
     })
 }

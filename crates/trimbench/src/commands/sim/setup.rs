@@ -12,6 +12,9 @@ use crate::card;
 use crate::commands::sim::args::Common;
 use crate::exit::{Error, usage};
 
+/// The drive where none is named.
+const USUAL_DRIVE: &str = "crucial-t500-2tb";
+
 /// The drives of a name: a stack's, or a card's as everywhere.
 pub(super) fn drives(name: &str) -> Result<Drives, Error> {
     if let Some((_, text)) = STACKS.iter().find(|(own, _)| *own == name) {
@@ -44,7 +47,8 @@ pub(super) fn policy(name: &str) -> Result<PolicyKind, Error> {
 pub(super) fn of(common: &Common, policy: PolicyKind) -> Result<Setup, Error> {
     let workload = common.workload.parse();
     let workload = workload.map_err(usage)?;
-    Ok(Setup::new(drives(&common.profile)?, policy, workload))
+    let profile = common.profile.as_deref().unwrap_or(USUAL_DRIVE);
+    Ok(Setup::new(drives(profile)?, policy, workload))
 }
 
 /// Changes setups as --set says. Each needs to have a parameter that is set; or with `any`, one of

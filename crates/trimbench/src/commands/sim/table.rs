@@ -1,7 +1,11 @@
 //! The figures of runs, as tables.
 
+use std::collections::BTreeMap;
+
 use ::sim::{Figures, Outcome, PolicyKind, Setup};
 use record::units::{bytes, count, percent, seconds};
+
+use super::guess;
 
 fn time(value: Option<f64>) -> String {
     value.map_or("–".to_owned(), seconds)
@@ -92,7 +96,7 @@ fn trouble(f: &Figures, goes_on: bool) -> String {
     let is_f2fs = policy == PolicyKind::F2fs.name();
     if f.commands == 0 && !f.gave_up && policy != PolicyKind::None.name() {
         let length = match goes_on {
-            true => ": give a larger `length`",
+            true => ": give a larger `length`, as `--set length=6m`",
             false => "",
         };
         text +=
@@ -153,7 +157,17 @@ pub(super) fn all(setups: &[Setup], figures: &[Figures], front: &[bool]) -> Stri
         }
         rows.push(row);
     }
-    let mut text = setups.first().map_or(String::new(), |s| title(s) + "\n\n");
+    let mut text = setups.first().map_or(String::new(), |s| title(s) + "\n");
+    let mut guesses: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for (setup, f) in setups.iter().zip(figures) {
+        if let Some((why, _)) = guess(setup, f) {
+            guesses.entry(why).or_default().push(&f.policy);
+        }
+    }
+    for (why, policies) in guesses {
+        text += &format!("A guess for {}: {why}.\n", policies.join(", "));
+    }
+    text += "\n";
     text += &aligned(&rows);
     text += "\n* No other policy is at least as good in time, waiting, the worst second, what\n  \
              the drive never learns and what gets done, and better in one (Pareto front).\n";
