@@ -243,8 +243,11 @@ impl Metrics {
     fn add_blocked(&self, update: &Update) {
         self.blocked_processes.clear();
         for one in &update.blocked {
+            for (cause, seconds) in &one.causes {
+                let cause = [label("cause", cause)];
+                self.blocked.get_or_create(&cause).inc_by(*seconds);
+            }
             let cause = [label("cause", one.word())];
-            self.blocked.get_or_create(&cause).inc_by(one.seconds);
             self.blocked_processes.get_or_create(&cause).inc();
         }
         if let Some(pressure) = update.pressure {
@@ -289,7 +292,8 @@ mod tests {
             "trimbench_device_discard_latency_seconds_bucket{le=\"0.1\",device=\"loop8\"} 46",
             "trimbench_discards_sent_total{device=\"loop8\",reason=\"ext4 commit\"} 46",
             "trimbench_discard_debt_bytes{mount=\"/mnt/lab\"} 1073741824",
-            "trimbench_blocked_seconds_total{cause=\"behind discards\"} 1.94",
+            "trimbench_blocked_seconds_total{cause=\"behind discards\"} 1.9",
+            "trimbench_blocked_seconds_total{cause=\"commit\"} 0.04",
             "trimbench_blocked_processes{cause=\"behind discards\"} 1",
             "trimbench_io_pressure_waiting_seconds_total{who=\"some\"} 0.86",
         ] {

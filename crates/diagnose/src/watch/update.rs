@@ -135,6 +135,9 @@ pub struct Blocked {
     pub cause: Cause,
     /// Where in the kernel it waited most.
     pub place: Place,
+    /// How long each cause kept it waiting, in [`Blocked::word`]'s words and seconds.
+    #[serde(skip)]
+    pub causes: Vec<(&'static str, f64)>,
     /// The system call, where it is one that waits for storage.
     pub call: Option<&'static str>,
     /// The mount point or device, where it is known.
@@ -158,14 +161,19 @@ impl Blocked {
             .then_with(|| other.seconds.total_cmp(&self.seconds))
     }
 
-    /// The cause in a word or two. btrfs' own work is named, which discards don't explain.
+    /// The cause of most of it in a word or two.
     pub fn word(&self) -> &'static str {
-        match self.place {
-            _ if self.cause.is_discards() => self.cause.word(),
-            Place::Cleaner => "btrfs-cleaner",
-            Place::Quotas => "btrfs quotas",
-            _ => self.cause.word(),
-        }
+        word(self.cause, self.place)
+    }
+}
+
+/// A cause in a word or two. btrfs' own work is named, which discards don't explain.
+pub(super) fn word(cause: Cause, place: Place) -> &'static str {
+    match place {
+        _ if cause.is_discards() => cause.word(),
+        Place::Cleaner => "btrfs-cleaner",
+        Place::Quotas => "btrfs quotas",
+        _ => cause.word(),
     }
 }
 

@@ -9,7 +9,7 @@ use storage::disks::{Disks, Place};
 use storage::stack::Pending;
 
 use super::target::{Targets, present};
-use super::update::{Blocked, Debt, DeviceUpdate, Update, Waiting, Work};
+use super::update::{Blocked, Debt, DeviceUpdate, Update, Waiting, Work, word};
 use crate::why::observe::{Device, Did, Observation, cpu_s, monotonic_s};
 use crate::why::sampler::{Sample, Sampler};
 use crate::why::senders::senders;
@@ -353,10 +353,9 @@ impl Watcher {
 }
 
 fn blocked(victim: Victim) -> Option<Blocked> {
-    let mut waits = victim.waits.iter().filter(|wait| wait.cause.is_blocked());
-    let longest = waits.next()?;
-    let others: f64 = waits.map(|wait| wait.seconds).sum();
-    let seconds = longest.seconds + others;
+    let waits = victim.waits.iter().filter(|wait| wait.cause.is_blocked());
+    let longest = waits.clone().next()?;
+    let seconds = waits.clone().map(|wait| wait.seconds).sum();
     Some(Blocked {
         pid: victim.pid,
         program: victim.name.clone(),
@@ -366,6 +365,9 @@ fn blocked(victim: Victim) -> Option<Blocked> {
         discards_s: victim.discards_s,
         cause: longest.cause,
         place: longest.place,
+        causes: waits
+            .map(|wait| (word(wait.cause, wait.place), wait.seconds))
+            .collect(),
         call: longest.call,
         at: longest.at.clone(),
         suspects: longest.suspects.clone(),
