@@ -11,7 +11,9 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Metric, Registry, Unit};
 
-use super::update::{Update, Work};
+use super::update::{Update, Work, word};
+use crate::why::Cause;
+use crate::why::frames::Place;
 
 const DISCARDING: &str = "Time in which a discard at least was in flight";
 const DISCARDING_SHARE: &str = "The same as a share of the last update's time";
@@ -173,6 +175,13 @@ impl Metrics {
             ),
             known: BTreeSet::new(),
         };
+        // Each cause is there from the start: a rate lacks the first burst of a new series.
+        for cause in Cause::ALL.iter().filter(|cause| cause.is_blocked()) {
+            for place in [Place::Io, Place::Cleaner, Place::Quotas] {
+                let cause = [label("cause", word(*cause, place))];
+                let _ = metrics.blocked.get_or_create(&cause);
+            }
+        }
         (metrics, registry)
     }
 
@@ -294,6 +303,7 @@ mod tests {
             "trimbench_discard_debt_bytes{mount=\"/mnt/lab\"} 1073741824",
             "trimbench_blocked_seconds_total{cause=\"behind discards\"} 1.9",
             "trimbench_blocked_seconds_total{cause=\"commit\"} 0.04",
+            "trimbench_blocked_seconds_total{cause=\"btrfs-cleaner\"} 0.0",
             "trimbench_blocked_processes{cause=\"behind discards\"} 1",
             "trimbench_io_pressure_waiting_seconds_total{who=\"some\"} 0.86",
         ] {
