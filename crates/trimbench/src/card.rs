@@ -63,16 +63,16 @@ pub(crate) fn guess(card: &Card, mean: u64) -> Option<String> {
     })
 }
 
-/// Returns a warning if the card only assumes the fixed time of a discard: `rm` cuts files by it.
-pub(crate) fn of_assumed_cuts(card: &Card) -> Option<String> {
+/// Returns a warning if the fixed time of a discard was not measured: `rm` cuts files by it.
+pub(crate) fn of_unmeasured_cuts(card: &Card) -> Option<String> {
     let discard = card.figures().discard.as_ref()?;
     let note = card.note("discard.a")?;
     let costs = !discard.service(MIB, 0, 1).is_zero();
-    (costs && note.sure == Sure::Assumed).then(|| {
+    (costs && matches!(note.sure, Sure::Bound | Sure::Assumed)).then(|| {
         let (name, a) = (card.name(), seconds(discard.a.as_secs_f64()));
         format!(
-            "adaptive cuts files by the fixed time of a discard. That of {name} is assumed ({a}: {}), so \
-             the number of discards is a guess.",
+            "adaptive cuts files by the fixed time of a discard. That of {name} was not measured ({a}: {}), \
+             so the number of discards, the time and the loss are a guess.",
             note.source
         )
     })
@@ -192,10 +192,10 @@ mod tests {
 
     #[test]
     fn an_assumed_fixed_time_is_warned_of_where_discards_take_time() {
-        let warned = |name| of_assumed_cuts(&named(name).unwrap());
+        let warned = |name| of_unmeasured_cuts(&named(name).unwrap());
         let text = warned("980-pro").unwrap();
         assert!(
-            text.contains("samsung-980-pro-1tb is assumed (100 µs: "),
+            text.contains("samsung-980-pro-1tb was not measured (100 µs: "),
             "{text}"
         );
         assert_eq!(warned("t500"), None);

@@ -191,9 +191,9 @@ fn fit_seen(seen: &[Seen<'_>]) -> Result<Fit, FitError> {
         }
     }
     let at_mib = costs.of.mib / f64::max(costs.of.discards, 1.0);
-    // No size has another bound than the rows have.
+    // The mean of all discards is a bound too, where the rows' next larger size scatters.
     if let Figure::AtMost { bound, .. } = &mut costs.service_us {
-        *bound = figure::at_most_us(&points, at_mib).unwrap_or(*bound);
+        *bound = bound.min(figure::at_most_us(&points, at_mib).unwrap_or(*bound));
     }
     let shares = seen.iter().map(|seen| {
         let own = match &costs.service_us {

@@ -39,7 +39,7 @@ pub enum SimCommand {
 pub struct Common {
     /// The drive: a profile's name or a part of it, a stack's name, or a device card of your own
     ///
-    /// [default: crucial-t500-2tb; with --like as fitted]
+    /// [default: crucial-t500-2tb; of a run --like another as fitted]
     #[arg(long, value_name = "NAME|FILE")]
     pub profile: Option<String>,
 

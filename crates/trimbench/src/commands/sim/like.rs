@@ -99,6 +99,7 @@ pub(super) fn repeat(
     }
     setup.interval = Duration::from_secs_f64(record.head.interval_ms / 1e3);
     setup.baseline = Duration::from_secs(5);
+    notes.push(format!("In the record itself: {}", verdict.summary));
     let longest_us =
         longest_read_us(&verdict).filter(|_| policy == own && common.profile.is_none());
     Ok(Repeat {

@@ -144,8 +144,9 @@ fn cuts(setup: &Setup) -> bool {
 /// Warnings of cards that hold for discards of one size alone, or assume what the policy goes by.
 fn of_cards(setup: &Setup) -> impl Iterator<Item = String> + '_ {
     setup.drives.cards.iter().filter_map(|card| {
-        let assumed = || card::of_assumed_cuts(card).filter(|_| cuts(setup));
-        card::of_one_size(card).or_else(assumed)
+        let unmeasured = || card::of_unmeasured_cuts(card);
+        let cut = cuts(setup).then(unmeasured).flatten();
+        cut.or_else(|| card::of_one_size(card))
     })
 }
 
@@ -153,7 +154,10 @@ fn of_cards(setup: &Setup) -> impl Iterator<Item = String> + '_ {
 fn guess(setup: &Setup, figures: &Figures) -> Option<(String, u64)> {
     let mean = figures.discarded_bytes.checked_div(figures.commands)?;
     let card = setup.drives.cards.first()?;
-    Some((card::guess(card, mean)?, mean))
+    let cut = || card::of_unmeasured_cuts(card).filter(|_| cuts(setup));
+    let by_a =
+        || cut().map(|_| "the card's `a`, by which files are cut, was not measured".to_owned());
+    Some((card::guess(card, mean).or_else(by_a)?, mean))
 }
 
 /// The same as a sentence after the verdict's.

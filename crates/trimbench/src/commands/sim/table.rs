@@ -102,6 +102,14 @@ fn trouble(f: &Figures, goes_on: bool) -> String {
         text +=
             &format!("! {policy}: it sent no discards in the time that was simulated{length}\n");
     }
+    if policy == PolicyKind::Fstrim.name() && f.discarded_bytes > f.removed_bytes {
+        text += &format!(
+            "! {policy}: it trims what was free before, too, as the first one after a mount does: {} for \
+             {} deleted\n",
+            bytes(f.discarded_bytes),
+            bytes(f.removed_bytes)
+        );
+    }
     if f.is_full {
         text += &format!("! {policy}: the volume ran full, and the run ended there\n");
     }
