@@ -67,9 +67,8 @@ fn a_holder_that_cannot_renew_has_lost_the_lease_for_good() {
     until("it is lost", || !held.holds());
     assert!(held.why().contains("503"), "{}", held.why());
     api.fail(None);
-    until("it is released", || {
-        api.spec(PATH)["holderIdentity"].is_null()
-    });
+    // It may have tried to release it before.
+    sleep(4 * SHORT.renew);
     assert!(!held.holds());
 }
 
