@@ -392,6 +392,15 @@ mod tests {
              time); each took 200 µs instead of 100 µs"
             ]
         );
+        let unknown = ReaderLoss {
+            usual_wait_s: 0.0,
+            ..open
+        };
+        let text_of = of_series(&unknown, "reads on vda").join("");
+        assert!(
+            text_of.ends_with("instead of a time that is not known"),
+            "{text_of}"
+        );
         let slower = text(Some(0.42));
         assert!(!slower.contains("/s"), "{slower}");
         assert!(

@@ -133,7 +133,7 @@ pub struct Sampler {
     order: Vec<Thread>,
     next: usize,
     listing: Listing,
-    /// Threads that had become blocked when they were looked at last, the oldest look first.
+    /// Threads that were blocked when they were looked at last, the oldest look first.
     blocked: VecDeque<Thread>,
     /// Since when threads were blocked at each look, on the clock of the looks.
     waiting: HashMap<Thread, f64>,
@@ -198,7 +198,7 @@ impl Sampler {
         }
     }
 
-    /// Looks at as many threads as `budget` allows; those that became blocked first.
+    /// Looks at as many threads as `budget` allows; blocked ones first.
     pub fn turn(&mut self, now_s: f64, budget: Duration) {
         let clock = Spent::begin();
         self.list(now_s);
@@ -324,7 +324,7 @@ impl Sampler {
         self.known.insert(thread, known);
     }
 
-    /// Looks at a thread, unless this turn has; one that became blocked comes sooner in the next.
+    /// Looks at a thread, unless this turn has; one that is blocked comes sooner in the next.
     fn look_once(&mut self, thread: Thread, now_s: f64) {
         let known = self.known.get(&thread);
         if known.is_none_or(|known| known.looked_s == now_s && known.looks > 0) {
@@ -341,7 +341,7 @@ impl Sampler {
         }
     }
 
-    /// Looks at a thread. Returns whether it is blocked and has run since the look before.
+    /// Looks at a thread. Returns whether it is blocked.
     fn look(&mut self, thread: Thread, now_s: f64) -> bool {
         let few = self.order.len() <= FEW;
         let Some(known) = self.known.get_mut(&thread) else {
@@ -405,7 +405,7 @@ impl Sampler {
             below: None,
             nowhere: false,
         };
-        let (mut lasts, mut is_new) = (false, false);
+        let mut lasts = false;
         match stat.state {
             State::Running | State::Other => {}
             State::Sleeping => {
@@ -438,7 +438,6 @@ impl Sampler {
                         sample.place = Place::Io;
                         sample.nowhere = sample.below.is_none() && !stack.is_empty();
                     }
-                    is_new = sample.place != Place::Sleep;
                     // A path that came too late is asked for again, and the cleaner does other work.
                     let is_late = sample.nowhere && sample.call.and_then(Call::file_name).is_some();
                     lasts = !is_late && !matches!(sample.place, Place::Cleaner | Place::Quotas);
@@ -453,8 +452,9 @@ impl Sampler {
         } else {
             self.end_wait(thread);
         }
+        let blocked = stat.state == State::Blocked && sample.place != Place::Sleep;
         self.found.samples.push(sample);
-        is_new
+        blocked
     }
 
     /// A thread does not wait, or has ended.

@@ -73,6 +73,8 @@ fn a_run_writes_a_record_that_report_shows_and_its_figures() {
     assert_eq!(settings["readers"], "8", "{drive}");
     assert!(settings.to_string().contains("vertex-2"), "{drive}");
     let like = sim(&like);
+    let noted = "In the record itself: It is unknown whether deleting 256 MiB";
+    assert!(like.stderr.contains(noted), "{}", like.stderr);
     let like: Value = serde_json::from_str(&like.succeeds().stdout).unwrap();
     let run = &like["runs"][0];
     assert_eq!(run["settings"]["readers"], "8", "{like}");
@@ -187,6 +189,8 @@ fn compare_runs_every_policy_the_same_each_time() {
         (shown, json(&file))
     };
     let (shown, figures) = compare();
+    let first = "! fstrim: it trims what was free before, too";
+    assert!(shown.contains(first), "{shown}");
     for policy in [
         "none",
         "per-block",
@@ -275,7 +279,7 @@ fn a_verdict_by_a_card_of_another_size_is_a_guess() {
         let (shown, summary) = run(command, "piece=32M");
         assert!(shown.contains("A guess"), "{shown}");
         assert!(
-            summary.contains("about 2.0 MiB alone; this run's"),
+            summary.contains("about 2.0 MiB alone; the run's"),
             "{summary}"
         );
         let (shown, summary) = run(command, "piece=2M");

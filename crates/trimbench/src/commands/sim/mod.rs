@@ -164,7 +164,7 @@ fn guess(setup: &Setup, figures: &Figures) -> Option<(String, u64)> {
 fn guessed(setup: &Setup, outcome: &Outcome) -> String {
     guess(setup, &outcome.figures).map_or(String::new(), |(why, mean)| {
         let mean = record::units::bytes(mean);
-        format!(" A guess: {why}; this run's were of {mean} on average.")
+        format!(" A guess: {why}; the run's discards were of {mean} on average.")
     })
 }
 
