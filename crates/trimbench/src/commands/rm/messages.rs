@@ -227,7 +227,8 @@ pub(super) fn summary(summary: &Summary) -> String {
 fn cleaned(work: &Cleaned, summary: &Summary) -> Vec<String> {
     let (took, subvolumes) = (work.took, counted(work.subvolumes, "subvolume"));
     let length = |time: Duration| seconds(time.as_secs_f64());
-    let quotas = work.quotas.map_or(String::new(), |quotas| {
+    let quotas = work.quotas.filter(|quotas| !quotas.is_zero());
+    let quotas = quotas.map_or(String::new(), |quotas| {
         let length = length(quotas);
         format!(", {length} of it in the accounting of quotas (btrfs quota disable saves it)")
     });
@@ -419,6 +420,15 @@ mod tests {
         let work = "the kernel's cleaner freed 20 subvolumes in 3.0 s, 1.0 s of it in the accounting of \
                     quotas (btrfs quota disable saves it), and 5 that others had deleted";
         assert!(met.contains(work) && missed.contains(work), "{met}");
+        let free = Cleaned {
+            quotas: Some(Duration::ZERO),
+            ..cleaned
+        };
+        let free = summary(&Summary {
+            cleaned: Some(free),
+            ..of(Kept::Met)
+        });
+        assert!(!free.contains("quota"), "nothing to save: {free}");
         let excess = "goal missed by the kernel's cleaner, 1.8 s";
         assert!(missed.contains(excess) && !met.contains(excess), "{missed}");
         let unsure = summary(&of(Kept::Unsure));
