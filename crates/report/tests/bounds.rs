@@ -203,6 +203,7 @@ prop_compose! {
                 LoopKind::Closed { depth: 8 }
             },
             baseline_from: Some(baseline_from),
+            baseline_drift: None,
             baseline,
             undisturbed: undisturbed.then_some(recovery),
             delete,

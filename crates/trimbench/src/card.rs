@@ -31,12 +31,8 @@ pub(crate) fn named(name: &str) -> Result<Card, Error> {
 
 /// Returns a warning if the drive's card holds for discards of one size alone.
 pub(crate) fn of_one_size(card: &Card) -> Option<String> {
-    let about = format!(
-        "{}: {} A ladder measures several sizes: trimbench fit DIRECTORY --output CARD",
-        card.name(),
-        card.about()
-    );
-    card.one_size().map(|_| about)
+    let holds = card.holds_for()?;
+    Some(format!("{} {holds}", card.name()))
 }
 
 /// A size this many times another one is another size.

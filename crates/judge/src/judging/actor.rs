@@ -36,8 +36,6 @@ pub(super) struct Judged {
     pub(super) low_lost_s: f64,
     /// Share of the baseline that was lost in the median cell of the delete phase.
     pub(super) delete_loss: f64,
-    /// How far its baseline drifts over its length, as a share of its mean.
-    pub(super) drift: f64,
     /// The share of its baseline's time that it lost beside discards; `None` if the baseline had
     /// them all the time.
     pub(super) baseline_lost: Option<f64>,
@@ -75,7 +73,6 @@ pub(super) fn judge(setting: Setting<'_>, index: usize) -> Judged {
         suffered: false,
         low_lost_s: 0.0,
         delete_loss: 0.0,
-        drift: seen.baseline.as_ref().map_or(0.0, |b| b.drift),
         baseline_lost: Some(0.0),
         saturated: (seen.baseline.as_ref())
             .and_then(|baseline| low::saturated(record, &record.head.actors[index], baseline)),
@@ -357,6 +354,7 @@ fn foreground(
         loop_kind: info.loop_kind,
         baseline_from: baseline.map(|b| b.from),
         baseline: of(&stretches.baseline),
+        baseline_drift: baseline.map(|b| b.drift),
         undisturbed: stretches
             .undisturbed
             .as_ref()

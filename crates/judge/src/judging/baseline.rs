@@ -8,11 +8,8 @@ use super::reference::{self, LEAST_FREE_S, Reference};
 use super::spans::Spans;
 use super::stats::{drift, mean, median};
 use super::window::Window;
-use crate::verdict::BaselineFrom;
+use crate::verdict::{BaselineFrom, STEADY};
 use record::{ActorColumns, RunRecord};
-
-/// A steady stretch drifts by at most this share of its mean.
-pub(super) const STEADY: f64 = 0.1;
 
 /// Shortest and longest stretch that is taken from a record without phases, in seconds.
 const STRETCH_S: (f64, f64) = (5.0, 10.0);

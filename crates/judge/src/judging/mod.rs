@@ -220,11 +220,11 @@ fn warnings(record: &RunRecord, main: Option<&PartJudged>) -> Vec<String> {
     let mut warnings: Vec<String> = record.events.iter().filter_map(of_event).collect();
     warnings.dedup();
     let actors = main.map_or(&[][..], |main| &main.actors);
-    for actor in actors.iter().filter(|a| a.drift > baseline::STEADY) {
-        let (name, drift) = (&actor.foreground.actor, record::units::percent(actor.drift));
-        warnings.push(format!(
-            "The baseline of {name} drifted by {drift} over its length; let it settle for longer."
-        ));
+    for seen in actors.iter().map(|actor| &actor.foreground) {
+        warnings.extend(seen.drifted().map(|drift| {
+            let (name, drift) = (&seen.actor, record::units::percent(drift));
+            format!("The baseline of {name} drifted by {drift} over its length; let it settle for longer.")
+        }));
     }
     let frees = record
         .head

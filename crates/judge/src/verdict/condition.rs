@@ -349,6 +349,7 @@ mod tests {
             op: "read".into(),
             loop_kind: LoopKind::Closed { depth: 8 },
             baseline_from: None,
+            baseline_drift: None,
             baseline: Figures {
                 ops_per_s: Some(1000.0),
                 ..Figures::default()

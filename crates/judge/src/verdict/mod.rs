@@ -170,6 +170,9 @@ pub enum Reason {
     ForegroundErrors,
 }
 
+/// A steady stretch drifts by at most this share of its mean.
+pub(crate) const STEADY: f64 = 0.1;
+
 /// The figures of one actor.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Foreground {
@@ -184,6 +187,10 @@ pub struct Foreground {
     pub baseline_from: Option<BaselineFrom>,
     /// Before the deletion, or wherever else `baseline_from` says; response times.
     pub baseline: Figures,
+    /// How far the baseline's rate drifted over its length, as a share of its mean. Above 0.1 it is
+    /// not steady. `None` where it wasn't recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline_drift: Option<f64>,
     /// Before the deletion, where that isn't the baseline. Beside the baseline it shows the cost of
     /// the writes of a deleter that creates and drops files all the time.
     #[serde(default)]
@@ -225,6 +232,11 @@ impl Foreground {
     /// without any those of the whole delete phase.
     pub fn beside(&self) -> &Figures {
         self.discarding.as_ref().unwrap_or(&self.delete)
+    }
+
+    /// Returns how far its baseline drifted, if that was too far for a steady one.
+    pub fn drifted(&self) -> Option<f64> {
+        self.baseline_drift.filter(|&drift| drift > STEADY)
     }
 }
 

@@ -288,6 +288,7 @@ impl Run {
             op: "read".into(),
             loop_kind: LoopKind::Closed { depth: 8 },
             baseline_from: Some(BaselineFrom::Phase),
+            baseline_drift: None,
             baseline: normal,
             undisturbed: None,
             delete: slow,

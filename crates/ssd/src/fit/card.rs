@@ -15,13 +15,22 @@ const USUAL_US_PER_MIB: f64 = 8.32;
 const SENT_ALONE: &str =
     "Linux sends its TRIM outside of the queue, when every other command is done";
 
-/// How the account of a card of one size ends.
-const ALONE: &str = "alone: how a discard's cost depends on its size was not measured.";
+/// Sizes this many times apart are those of a ladder.
+const SEVERAL: f64 = 4.0;
+
+/// How the sentence begins, after its subject, that a card holds for one size alone.
+const HOLDS: &str = "holds for discards of about ";
 
 impl Card {
+    /// Why it holds for discards of one size alone, if it does, as a sentence without its subject.
+    pub fn holds_for(&self) -> Option<&str> {
+        let at = self.about().rfind(HOLDS)?;
+        Some(&self.about()[at..])
+    }
+
     /// The size of the discards that it was made of, in bytes, if they had one: it holds for no other.
     pub fn one_size(&self) -> Option<u64> {
-        let size = self.about().strip_suffix(ALONE)?.rsplit_once("about ")?.1;
+        let size = self.holds_for()?[HOLDS.len()..].split_once(" alone")?.0;
         let (number, unit) = size.trim_end().split_once(' ')?;
         let unit = record::units::parse_size(&format!("1{unit}")).ok()?;
         Some((number.parse::<f64>().ok()? * unit as f64) as u64)
@@ -69,6 +78,23 @@ impl Fit {
         Card::of(&made.name, &self.about(made), entries.list)
     }
 
+    /// Why a card of it holds for discards of one size alone, if it does.
+    pub(super) fn of_one_size(&self) -> Option<String> {
+        let ends = [self.points.first(), self.points.last()].map(|p| p.map_or(0.0, |p| p.mib));
+        let why = match ends[1] > SEVERAL * ends[0] {
+            true => {
+                "the times of the sizes measured lie too near to each other, or scatter too much, for a \
+                 line. Repeat it on a quiet machine."
+            }
+            false => {
+                "how a discard's cost depends on its size was not measured. A ladder measures several \
+                 sizes: trimbench fit DIRECTORY --output CARD."
+            }
+        };
+        let size = record::units::bytes(self.only_bytes()?);
+        Some(format!("{HOLDS}{size} alone: {why}"))
+    }
+
     fn about(&self, made: &Made) -> String {
         let sentence = match (&self.a_us, &self.b_us_per_mib) {
             (Figure::Known(a), Figure::Known(b)) if b.value > 0.0 && a.value > 0.0 => format!(
@@ -76,11 +102,8 @@ impl Fit {
                 record::units::bytes((a.value / b.value * record::units::MIB as f64) as u64)
             ),
             (Figure::Known(_), Figure::Known(_)) => String::new(),
-            _ => match self.only_bytes() {
-                Some(bytes) => format!(
-                    " It holds for discards of about {} {ALONE}",
-                    record::units::bytes(bytes)
-                ),
+            _ => match self.of_one_size() {
+                Some(holds) => format!(" It {holds}"),
                 None => " Not all of its figures could be measured: see the sources.".to_owned(),
             },
         };

@@ -40,9 +40,6 @@ use cells::{All, Cell, Evidence};
 use costs::{BENT, BESIDE, SAME_SIZE, SURE, all_cells, costs, service, sizes};
 use line::Line;
 
-/// Sizes this many times apart are those of a ladder.
-const SEVERAL: f64 = 4.0;
-
 /// The cost of the discards of some records.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fit {
@@ -363,21 +360,7 @@ fn notes(seen: &[Seen<'_>], fit: &Fit, alone: bool) -> Vec<String> {
             record::units::bytes((mib * record::units::MIB as f64) as u64)
         ));
     }
-    if let Some(bytes) = fit.only_bytes() {
-        let ends =
-            [fit.points.first(), fit.points.last()].map(|point| point.map_or(0.0, |p| p.mib));
-        let next = match ends[1] > SEVERAL * ends[0] {
-            true => {
-                "The times of the sizes measured lie too near to each other, or scatter too much, for a \
-                     line: repeat it on a quiet machine."
-            }
-            false => "A ladder measures several sizes: trimbench fit DIRECTORY --output CARD.",
-        };
-        notes.push(format!(
-            "A card of these figures holds for discards of about {} alone. {next}",
-            record::units::bytes(bytes)
-        ));
-    }
+    notes.extend((fit.of_one_size()).map(|holds| format!("A card of these figures {holds}")));
     if fit.points.iter().any(|p| p.queued) {
         notes.push(
             "Several discards were in flight at once: the time is what one kept the drive busy for, \

@@ -193,6 +193,13 @@ fn phi(
     {
         return Figure::unknown("the deleter wrote all the time, which costs others, too");
     }
+    if let Some(drift) = seen.drifted() {
+        return Figure::unknown(format!(
+            "the baseline of {} drifted by {}, so what it lost isn't known",
+            seen.actor,
+            record::units::percent(drift)
+        ));
+    }
     // As many of the size of which the time is known: small ones take another.
     let known = super::all_cells(std::slice::from_ref(&evidence.cells));
     let discards = match known.mib > 0.0 {

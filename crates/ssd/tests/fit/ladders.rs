@@ -392,6 +392,24 @@ fn a_share_comes_back_too() {
     }
 }
 
+/// Readers that became faster all the time hide what discards cost them.
+#[test]
+fn beside_a_baseline_that_drifts_no_share_is_known() {
+    let card = profiles::by_name("crucial-t500-2tb").unwrap();
+    let mut record = run(card, 128, 300, Duration::from_micros(50), LOADED);
+    let deleted = record.phases[1].at_s;
+    let rows = &mut record.intervals;
+    for (i, ops) in rows.actors[0].ops.iter_mut().enumerate() {
+        let at = rows.at_s[i] / deleted;
+        if at < 1.0 {
+            *ops = (f64::from(*ops) * (0.8 + 0.3 * at)) as u32;
+        }
+    }
+    let fit = fit(&[&record]).unwrap();
+    let why = fit.share.phi.why().unwrap();
+    assert!(why.contains("drifted by 3"), "{why}");
+}
+
 #[test]
 fn an_end_that_is_not_sure_is_named() {
     let card = profiles::by_name("samsung-870-evo-2tb").unwrap();

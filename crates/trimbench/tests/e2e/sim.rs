@@ -78,6 +78,15 @@ fn a_run_writes_a_record_that_report_shows_and_its_figures() {
     let like: Value = serde_json::from_str(&like.succeeds().stdout).unwrap();
     let run = &like["runs"][0];
     assert_eq!(run["settings"]["readers"], "8", "{like}");
+    let beside = sim(&["compare", "--like", record.to_str().unwrap()]);
+    let beside = beside.succeeds().stdout.clone();
+    let rows = beside.lines().filter(|line| !line.starts_with('!'));
+    let rows = rows.filter(|line| line.contains(" none ") || line.contains(" ext4-online "));
+    assert_eq!(rows.count(), 2, "{beside}");
+    assert!(
+        !beside.contains("btrfs-sync") && beside.contains("add --profile CARD"),
+        "{beside}"
+    );
     let discarded = run["figures"]["discarded_bytes"].as_u64().unwrap() as f64;
     assert!(
         (discarded / f64::from(256 << 20) - 1.0).abs() < 0.02,
@@ -158,6 +167,14 @@ fn a_run_like_a_record_reads_as_fast_as_its_readers_did() {
     let (was, is) = (reads_per_s(&record), reads_per_s(&again));
     assert!(
         (is / was - 1.0).abs() < 0.03,
+        "{is} reads/s, {was} in the record"
+    );
+    // By a card of the same drive, too.
+    let like = ["run", "--like", path, "--profile", "870-evo", "--output"];
+    sim(&[&like[..], &[again.to_str().unwrap()]].concat()).succeeds();
+    let is = reads_per_s(&again);
+    assert!(
+        (is / was - 1.0).abs() < 0.05,
         "{is} reads/s, {was} in the record"
     );
 }

@@ -10,7 +10,7 @@ Examples:
                                           one run, and its verdict
   trimbench sim compare --profile vertex-2 --workload spill
                                           every policy beside the others
-  trimbench sim run --like run.jsonl --policy adaptive
+  trimbench sim compare --like run.jsonl --profile mine.toml
                                           a recorded deletion, done otherwise
   trimbench sim list                      policies, workloads and settings";
 
@@ -39,9 +39,14 @@ pub enum SimCommand {
 pub struct Common {
     /// The drive: a profile's name or a part of it, a stack's name, or a device card of your own
     ///
-    /// [default: crucial-t500-2tb; of a run --like another as fitted]
+    /// [default: crucial-t500-2tb; with --like as fitted]
     #[arg(long, value_name = "NAME|FILE")]
     pub profile: Option<String>,
+
+    /// Repeat a recorded run: its deletion as its discards show it, its readers, and its drive as
+    /// fitted or as --profile
+    #[arg(long, value_name = "RUN")]
+    pub like: Option<PathBuf>,
 
     /// The workload: see `trimbench sim list`
     #[arg(long, value_name = "NAME", default_value = "drop-file")]
@@ -64,11 +69,6 @@ pub struct RunArgs {
     /// [default: ext4-online; with --like as the record's file system]
     #[arg(long, value_name = "NAME")]
     pub policy: Option<String>,
-
-    /// Repeat a recorded run: its deletion as its discards show it, its readers, and its drive as
-    /// fitted or as --profile. Without --policy discards are sent as its file system sends them
-    #[arg(long, value_name = "RUN")]
-    pub like: Option<PathBuf>,
 
     /// Write the record to FILE, compressed if it ends in .zst
     #[arg(long, value_name = "FILE")]

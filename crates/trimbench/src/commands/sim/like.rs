@@ -1,4 +1,4 @@
-//! `sim run --like`: a recorded run as a setup.
+//! `--like`: a recorded run as a setup.
 
 use std::path::Path;
 use std::time::Duration;
@@ -6,8 +6,9 @@ use std::time::Duration;
 use ::sim::{Drives, PolicyKind, Setup, WorkloadKind};
 use judge::Verdict;
 use judge::counting;
+use judge::verdict::Foreground;
 use record::as_drive::slower;
-use record::units::{bytes, latency_us, seconds};
+use record::units::{bytes, latency_us, percent, seconds};
 use record::{DeviceColumns, DiscardSetting, LoopKind, RunRecord, Slower, Target};
 use ssd::fit;
 use storage::FileSystem;
@@ -25,62 +26,139 @@ const LEAST_PARALLEL: u32 = 32;
 /// files.
 const MOST_EXTENTS: u64 = 4_000_000;
 
-/// A recorded run as a setup.
-pub(super) struct Repeat {
-    pub(super) setup: Setup,
+/// A recorded run, to be repeated.
+pub(super) struct Recorded {
+    name: String,
+    /// As its file system sent its discards.
+    setup: Setup,
+    /// The size of its discards, in bytes, if no other one's time is known.
+    only: Option<u64>,
     /// Its differences from the recorded run, in sentences.
     pub(super) notes: Vec<String>,
-    /// The longest wait of a recorded read, in microseconds, if discards are sent as they were there.
-    pub(super) longest_us: Option<f64>,
+    /// The longest wait of a recorded read, in microseconds, on the record's own drive.
+    longest_us: Option<f64>,
 }
 
-/// The setup that repeats a recorded run: its extents, its readers, and its drive as its discards show
-/// it, or as --profile. Without a policy the record's file system's.
-pub(super) fn repeat(
-    path: &Path,
-    common: &Common,
-    policy: Option<PolicyKind>,
-) -> Result<Repeat, Error> {
-    let name = input::name(path);
-    let input = input::read(path)?;
-    let record = match input.is_slowed() {
-        true => input.in_drives_time()?.record,
-        false => input.record,
-    };
-    let own = of_file_system(&record.head.target);
-    let policy = policy.unwrap_or(own);
-    let slowed = slower(&record.head.devices).ok().flatten();
-    let mut notes: Vec<String> = slowed.iter().map(converted).collect();
-    let verdict = crate::record_output::verdict(&record);
-    let reads = reads(&verdict).filter(|_| common.profile.is_none());
-    let drives = match &common.profile {
-        Some(profile) => {
-            notes.push(format!(
-                "The deletion and the readers are those of {name}; the drive is that of --profile {profile}."
-            ));
-            drives(profile)?
+impl Recorded {
+    /// Reads a recorded run: its extents, its readers, and its drive as its discards show it, or as
+    /// --profile.
+    pub(super) fn read(path: &Path, common: &Common) -> Result<Recorded, Error> {
+        let name = input::name(path);
+        let input = input::read(path)?;
+        let record = match input.is_slowed() {
+            true => input.in_drives_time()?.record,
+            false => input.record,
+        };
+        if common.workload != WorkloadKind::DropFile.name() {
+            return Err(usage(format!(
+                "--workload {}: --like repeats the deletion of {name}; leave one out",
+                common.workload
+            )));
         }
-        None => fitted(&name, &record, reads, policy, own)?,
-    };
-    let mut setup = Setup::new(drives, policy, WorkloadKind::DropFile);
-    if reads.is_some() {
-        setup.per_io = Duration::ZERO;
+        let slowed = slower(&record.head.devices).ok().flatten();
+        let mut notes: Vec<String> = slowed.iter().map(converted).collect();
+        let verdict = crate::record_output::verdict(&record);
+        let chunks = chunks(&record, deleted(&verdict));
+        let extents = extents(&chunks, deleted(&verdict));
+        if extents.is_empty() {
+            return Err(usage(format!(
+                "{name}: there are no discards in it, so its deletion can't be repeated"
+            )));
+        }
+        let records = [&record];
+        let fit = fit::fit(&records)?;
+        let reads = reads(&verdict);
+        let (drives, only) = match &common.profile {
+            Some(profile) => {
+                notes.push(format!(
+                    "The deletion and the readers are those of {name}; the drive is that of --profile {profile}."
+                ));
+                let observed_us = reads.map_or(0.0, |reads| reads.latency_us);
+                let device_us = fit.reads.service_us.value().unwrap_or(observed_us);
+                let around_us = (observed_us - device_us).max(0.0);
+                (
+                    with_readers(drives(profile)?, reads, Some(around_us))?,
+                    None,
+                )
+            }
+            None => {
+                let card = fit.card(&made::of(&records, None))?;
+                (
+                    with_readers(Drives::single(card), reads, None)?,
+                    fit.only_bytes(),
+                )
+            }
+        };
+        let policy = of_file_system(&record.head.target);
+        let mut setup = Setup::new(drives, policy, WorkloadKind::DropFile);
+        if reads.is_some() {
+            setup.per_io = Duration::ZERO;
+        }
+        setup.size = extents.iter().sum();
+        setup.extents = extents;
+        people(&mut setup, &record, &name)?;
+        setup.interval = Duration::from_secs_f64(record.head.interval_ms / 1e3);
+        setup.baseline = Duration::from_secs(5);
+        notes.extend(paused(&chunks, &verdict, setup.size));
+        notes.push(format!("In the record itself: {}", verdict.summary));
+        notes.extend(verdict.foreground.iter().filter_map(drifted));
+        let longest_us = longest_read_us(&verdict).filter(|_| common.profile.is_none());
+        Ok(Recorded {
+            name,
+            setup,
+            only,
+            notes,
+            longest_us,
+        })
     }
-    if common.workload != WorkloadKind::DropFile.name() {
-        return Err(usage(format!(
-            "--workload {}: --like repeats the deletion of {name}; leave one out",
-            common.workload
-        )));
+
+    /// The policy with which the record's file system sends its discards.
+    pub(super) fn policy(&self) -> PolicyKind {
+        self.setup.policy
     }
-    let chunks = chunks(&record, deleted(&verdict));
-    setup.extents = extents(&chunks, deleted(&verdict));
-    if setup.extents.is_empty() {
-        return Err(usage(format!(
-            "{name}: there are no discards in it, so its deletion can't be repeated"
-        )));
+
+    /// Why a policy can't be simulated, if it can't.
+    pub(super) fn lacks(&self, policy: PolicyKind) -> Option<String> {
+        let size = self.only?;
+        let own = self.policy();
+        (policy != own && policy != PolicyKind::None).then(|| {
+            format!(
+                "{} shows the time of discards of about {} alone, so only {} can be simulated. A ladder \
+                 measures several sizes: trimbench fit DIRECTORY --output CARD; then add --profile CARD",
+                self.name,
+                bytes(size),
+                own.name()
+            )
+        })
     }
-    setup.size = setup.extents.iter().sum();
-    notes.extend(paused(&chunks, &verdict, setup.size));
+
+    /// The setup of a policy.
+    pub(super) fn with(&self, policy: PolicyKind) -> Result<Setup, Error> {
+        if let Some(why) = self.lacks(policy) {
+            return Err(usage(format!("--policy {}: {why}", policy.name())));
+        }
+        let mut setup = self.setup.clone();
+        (setup.policy, setup.parameters) = (policy, policy.usual());
+        Ok(setup)
+    }
+
+    /// The sentence about recorded waits that a repeat with this verdict lacks.
+    pub(super) fn shorter(&self, simulated: &Setup, verdict: &Verdict) -> Option<String> {
+        let recorded_us = self
+            .longest_us
+            .filter(|_| simulated.policy == self.policy())?;
+        (recorded_us > LONGER * longest_read_us(verdict)?).then(|| {
+            format!(
+                "In the record, a read waited up to {}. It has only the mean size of an interval's \
+                 discards, so waits for larger ones can be missing here.",
+                latency_us(recorded_us)
+            )
+        })
+    }
+}
+
+/// Everybody who read, wrote and synced beside the deletion.
+fn people(setup: &mut Setup, record: &RunRecord, name: &str) -> Result<(), Error> {
     setup.readers = 0;
     for actor in &record.head.actors {
         match (actor.op.as_str(), actor.loop_kind) {
@@ -97,58 +175,20 @@ pub(super) fn repeat(
             _ => {}
         }
     }
-    setup.interval = Duration::from_secs_f64(record.head.interval_ms / 1e3);
-    setup.baseline = Duration::from_secs(5);
-    notes.push(format!("In the record itself: {}", verdict.summary));
-    let longest_us =
-        longest_read_us(&verdict).filter(|_| policy == own && common.profile.is_none());
-    Ok(Repeat {
-        setup,
-        notes,
-        longest_us,
-    })
+    Ok(())
 }
 
-/// The drive as a record's discards show it, and its readers.
-fn fitted(
-    name: &str,
-    record: &RunRecord,
-    reads: Option<(f64, u32)>,
-    policy: PolicyKind,
-    own: PolicyKind,
-) -> Result<Drives, Error> {
-    let records = [record];
-    let fit = fit::fit(&records)?;
-    if let Some(size) = fit.only_bytes().filter(|_| policy != own) {
-        let (size, policy, own) = (bytes(size), policy.name(), own.name());
-        return Err(usage(format!(
-            "--policy {policy}: {name} shows the time of discards of about {size} alone, so only {own} can be \
-             simulated. A ladder measures several sizes: \
-             trimbench fit DIRECTORY --output CARD; then add --profile CARD"
-        )));
-    }
-    let mut card = fit.card(&made::of(&records, None))?;
-    if let Some((latency_us, parallel)) = reads {
-        card = card.with(&format!("read.latency={latency_us:.3}us"))?;
-        card = card.with(&format!("read.parallelism={parallel}"))?;
-    }
-    Ok(Drives::single(card))
+/// The sentence about a reader whose rate before the deletion is no steady one.
+fn drifted(seen: &Foreground) -> Option<String> {
+    let drift = percent(seen.drifted()?);
+    let name = &seen.actor;
+    Some(format!(
+        "The baseline of {name} drifted by {drift} in the record, so its rate here is uncertain."
+    ))
 }
 
 /// A recorded wait this many times the simulated one is no scatter.
 const LONGER: f64 = 1.25;
-
-/// The sentence about recorded waits that a repeat lacks.
-pub(super) fn shorter(recorded_us: Option<f64>, simulated: &Verdict) -> Option<String> {
-    let recorded_us = recorded_us?;
-    (recorded_us > LONGER * longest_read_us(simulated)?).then(|| {
-        format!(
-            "In the record, a read waited up to {}. It has only the mean size of an interval's \
-             discards, so waits for larger ones can be missing here.",
-            latency_us(recorded_us)
-        )
-    })
-}
 
 /// The longest wait of the reads in closed loop, in microseconds.
 fn longest_read_us(verdict: &Verdict) -> Option<f64> {
@@ -197,10 +237,15 @@ fn paused(chunks: &[Chunk], verdict: &Verdict, size: u64) -> Option<String> {
     })
 }
 
-/// The time of a read as its readers observed it, in microseconds, and how many the drive takes at
-/// once; `None` without a baseline of readers in closed loop. The device's own time, as a card has
-/// it, leaves out the time of the kernel and the program around each read.
-fn reads(verdict: &Verdict) -> Option<(f64, u32)> {
+/// Reads as their readers observed them.
+#[derive(Clone, Copy)]
+struct Reads {
+    latency_us: f64,
+    depth: u32,
+}
+
+/// The recorded reads; `None` without a baseline of readers in closed loop.
+fn reads(verdict: &Verdict) -> Option<Reads> {
     let (mut depth, mut per_s) = (0, 0.0);
     for seen in &verdict.foreground {
         if seen.op == "read" && !seen.loop_kind.is_open() {
@@ -208,7 +253,33 @@ fn reads(verdict: &Verdict) -> Option<(f64, u32)> {
             per_s += seen.baseline.ops_per_s?;
         }
     }
-    (per_s > 0.0).then(|| (f64::from(depth) / per_s * 1e6, depth.max(LEAST_PARALLEL)))
+    let latency_us = f64::from(depth) / per_s * 1e6;
+    (per_s > 0.0).then_some(Reads { latency_us, depth })
+}
+
+/// The drives with the record's readers: a read takes as long as the record's readers observed, or
+/// on other drives as long as there, and the record's time of the kernel and the program around it.
+fn with_readers(
+    mut drives: Drives,
+    reads: Option<Reads>,
+    around_us: Option<f64>,
+) -> Result<Drives, Error> {
+    let Some(Reads { latency_us, depth }) = reads else {
+        return Ok(drives);
+    };
+    for card in &mut drives.cards {
+        let own_us = card.figures().read.latency.as_secs_f64() * 1e6;
+        let latency_us = around_us.map_or(latency_us, |around_us| own_us + around_us);
+        let parallel = card
+            .figures()
+            .read
+            .parallelism
+            .max(depth)
+            .max(LEAST_PARALLEL);
+        *card = card.with(&format!("read.latency={latency_us:.3}us"))?;
+        *card = card.with(&format!("read.parallelism={parallel}"))?;
+    }
+    Ok(drives)
 }
 
 /// Discards of an interval, or of those over which one figure was spread.
@@ -428,12 +499,13 @@ mod tests {
         writer.finish().unwrap();
         let common = Common {
             profile: None,
+            like: None,
             workload: "drop-file".into(),
             set: Vec::new(),
         };
-        let repeat = repeat(file.path(), &common, None).unwrap();
-        let again = ::sim::run(&repeat.setup).unwrap();
-        shorter(repeat.longest_us, &again.verdict)
+        let recorded = Recorded::read(file.path(), &common).unwrap();
+        let again = ::sim::run(&recorded.setup).unwrap();
+        recorded.shorter(&recorded.setup, &again.verdict)
     }
 
     #[test]

@@ -11,8 +11,8 @@ use ::sim::{Figures, Outcome, PolicyKind, Setup, SimError};
 use serde_json::json;
 
 use crate::card;
-use crate::commands::sim::args::{CompareArgs, RunArgs, SimArgs, SimCommand};
-use crate::commands::sim::like::Repeat;
+use crate::commands::sim::args::{Common, CompareArgs, RunArgs, SimArgs, SimCommand};
+use crate::commands::sim::like::Recorded;
 use crate::console::Stream;
 use crate::exit::{Error, Exit, usage};
 use crate::output::{Output, Sink};
@@ -36,18 +36,13 @@ pub(crate) fn run(args: &SimArgs) -> Result<Exit, Error> {
 
 fn one(args: &RunArgs) -> Result<Exit, Error> {
     let named = args.policy.as_deref().map(setup::policy).transpose()?;
-    let Repeat {
-        setup: mut simulated,
-        mut notes,
-        longest_us,
-    } = match &args.like {
-        Some(path) => like::repeat(path, &args.common, named)?,
-        None => Repeat {
-            setup: setup::of(&args.common, named.unwrap_or(PolicyKind::Ext4Online))?,
-            notes: Vec::new(),
-            longest_us: None,
-        },
+    let recorded = recorded(&args.common)?;
+    let usual = || {
+        recorded
+            .as_ref()
+            .map_or(PolicyKind::Ext4Online, Recorded::policy)
     };
+    let mut simulated = setup_of(&args.common, recorded.as_ref(), named.unwrap_or_else(usual))?;
     setup::change(from_mut(&mut simulated), &args.common.set, false)?;
     let record = args.output.as_deref().map(Output::open).transpose()?;
     let json = Sink::named(&args.json)?;
@@ -59,11 +54,14 @@ fn one(args: &RunArgs) -> Result<Exit, Error> {
     verdict.summary += &guessed(&simulated, &outcome);
     text.print(&record_output::ended(record_made, &verdict, &text.style()));
     text.print(&format!("\n{}", table::single(&simulated, &outcome)));
-    notes.extend(like::shorter(longest_us, &verdict));
-    notes.extend(of_cards(&simulated));
-    for note in notes {
-        text.print(&format!("! {note}\n"));
-    }
+    let shorter = recorded
+        .as_ref()
+        .and_then(|recorded| recorded.shorter(&simulated, &verdict));
+    let notes = recorded
+        .iter()
+        .flat_map(|recorded| &recorded.notes)
+        .cloned();
+    noted(&text, notes.chain(shorter).chain(of_cards(&simulated)));
     if let Some(record) = record {
         record.whole_record(record_made)?;
     }
@@ -79,8 +77,13 @@ fn one(args: &RunArgs) -> Result<Exit, Error> {
 fn compare(args: &CompareArgs) -> Result<Exit, Error> {
     let named = args.policy.iter().map(|name| setup::policy(name));
     let mut policies = named.collect::<Result<Vec<_>, _>>()?;
+    let recorded = recorded(&args.common)?;
+    let lacks = |&policy: &PolicyKind| recorded.as_ref()?.lacks(policy);
+    let mut left_out = None;
     if policies.is_empty() {
         policies = PolicyKind::ALL.to_vec();
+        left_out = policies.iter().find_map(lacks);
+        policies.retain(|policy| lacks(policy).is_none());
     }
     let goes_on = setup::of(&args.common, PolicyKind::None)?
         .workload
@@ -90,7 +93,7 @@ fn compare(args: &CompareArgs) -> Result<Exit, Error> {
     }
     let setups = policies
         .iter()
-        .map(|&policy| setup::of(&args.common, policy));
+        .map(|&policy| setup_of(&args.common, recorded.as_ref(), policy));
     let mut setups = setups.collect::<Result<Vec<_>, _>>()?;
     setup::change(&mut setups, &args.common.set, true)?;
     let json = Sink::named(&args.json)?;
@@ -123,10 +126,15 @@ fn compare(args: &CompareArgs) -> Result<Exit, Error> {
     let text = Sink::people(&json);
     text.print(&table::all(&setups, &figures, &front));
     // All have the same drives, so one setup has all notes.
-    let noted = setups.iter().max_by_key(|setup| cuts(setup));
-    for note in noted.into_iter().flat_map(of_cards) {
-        text.print(&format!("! {note}\n"));
-    }
+    let with_all = setups.iter().max_by_key(|setup| cuts(setup));
+    let notes = recorded
+        .iter()
+        .flat_map(|recorded| &recorded.notes)
+        .cloned();
+    // What is left out is so because of the card.
+    let with_all = with_all.filter(|_| left_out.is_none());
+    let of_cards = with_all.into_iter().flat_map(of_cards);
+    noted(&text, notes.chain(left_out).chain(of_cards));
     if let Some(json) = json {
         let runs = setups.iter().zip(&outcomes).zip(&front);
         let runs = runs.map(|((setup, outcome), &front)| row(setup, outcome, Some(front)));
@@ -134,6 +142,30 @@ fn compare(args: &CompareArgs) -> Result<Exit, Error> {
         json.json(&json!({ "schema": SCHEMA, "runs": runs }))?;
     }
     Ok(Exit::Done)
+}
+
+/// The run of --like.
+fn recorded(common: &Common) -> Result<Option<Recorded>, Error> {
+    let path = common.like.as_deref();
+    path.map(|path| Recorded::read(path, common)).transpose()
+}
+
+/// A policy's setup: as recorded, or as set.
+fn setup_of(
+    common: &Common,
+    recorded: Option<&Recorded>,
+    policy: PolicyKind,
+) -> Result<Setup, Error> {
+    match recorded {
+        Some(recorded) => recorded.with(policy),
+        None => setup::of(common, policy),
+    }
+}
+
+fn noted(text: &Stream, notes: impl Iterator<Item = String>) {
+    for note in notes {
+        text.print(&format!("! {note}\n"));
+    }
 }
 
 /// Whether the policy cuts files by what discards cost.
