@@ -32,7 +32,7 @@ pub(crate) fn named(name: &str) -> Result<Card, Error> {
 /// Returns a warning if the drive's card holds for discards of one size alone.
 pub(crate) fn of_one_size(card: &Card) -> Option<String> {
     let holds = card.holds_for()?;
-    Some(format!("{} {holds}", card.name()))
+    Some(format!("The card {} {holds}", card.name()))
 }
 
 /// A size this many times another one is another size.
@@ -67,9 +67,8 @@ pub(crate) fn of_unmeasured_cuts(card: &Card) -> Option<String> {
     (costs && matches!(note.sure, Sure::Bound | Sure::Assumed)).then(|| {
         let (name, a) = (card.name(), seconds(discard.a.as_secs_f64()));
         format!(
-            "adaptive cuts files by the fixed time of a discard. That of {name} was not measured ({a}: {}), \
-             so the number of discards, the time and the loss are a guess.",
-            note.source
+            "adaptive cuts files by the fixed time of a discard. That of {name} was not measured (its card \
+             has {a}), so the number of discards, the time and the loss are a guess."
         )
     })
 }
@@ -191,7 +190,7 @@ mod tests {
         let warned = |name| of_unmeasured_cuts(&named(name).unwrap());
         let text = warned("980-pro").unwrap();
         assert!(
-            text.contains("samsung-980-pro-1tb was not measured (100 µs: "),
+            text.contains("samsung-980-pro-1tb was not measured (its card has 100 µs)"),
             "{text}"
         );
         assert_eq!(warned("t500"), None);

@@ -145,7 +145,7 @@ impl Witness {
         keep_memory();
         let own = Arc::clone(&shared);
         let thread = thread::Builder::new().name("witness".to_owned());
-        thread.spawn(move || Turns::new().go_on(&own))?;
+        thread.spawn(move || Turns::new(own.since).go_on(&own))?;
         Ok(Witness(shared))
     }
 
@@ -196,17 +196,22 @@ struct Turns {
 }
 
 impl Turns {
-    fn new() -> Turns {
+    /// The first turn begins at `since`: where others have the processors, the thread may not run
+    /// for long after it.
+    fn new(since: Instant) -> Turns {
         let stolen = Stolen::open(&SysRoot::host()).ok();
         let mut turns = Turns {
             queue: RunQueue::own().ok(),
             stolen_s: stolen.as_ref().and_then(Stolen::seconds).unwrap_or(0.0),
             stolen,
             looked: Instant::now(),
-            last: Instant::now(),
+            last: since,
             before: Readings::default(),
         };
-        turns.before = turns.read();
+        turns.before = Readings {
+            waited_s: 0.0,
+            ..turns.read()
+        };
         turns
     }
 
@@ -324,6 +329,18 @@ mod tests {
         let suspended = |absent: &Absent| absent.cause == Cause::Suspended;
         assert!(!witness.take().iter().any(suspended));
         assert!(witness.0.turned.load(Ordering::Acquire) > 0, "it turns");
+    }
+
+    #[test]
+    fn an_absence_before_its_first_turn_is_found() {
+        let long = Duration::from_secs(3600);
+        let mut turns = Turns::new(Instant::now().checked_sub(long).unwrap());
+        let found = turns.turn().unwrap();
+        assert!(
+            found.seconds >= 3599.0 && found.cause == Cause::Stopped,
+            "{found:?}"
+        );
+        assert_eq!(turns.turn(), None);
     }
 
     #[test]

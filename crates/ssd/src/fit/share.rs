@@ -7,7 +7,7 @@ use record::RunRecord;
 use super::cells::Evidence;
 use super::figure::{Estimate, Figure};
 
-/// The baseline's rate may be off by this share even where it is steady, and so
+/// The baseline's rate may be off by this share even where it is steady (else by its drift), and so
 /// the time that was lost beside the discards.
 const BASELINE_OFF: f64 = 0.02;
 
@@ -193,13 +193,6 @@ fn phi(
     {
         return Figure::unknown("the deleter wrote all the time, which costs others, too");
     }
-    if let Some(drift) = seen.drifted() {
-        return Figure::unknown(format!(
-            "the baseline of {} drifted by {}, so what it lost isn't known",
-            seen.actor,
-            record::units::percent(drift)
-        ));
-    }
     // As many of the size of which the time is known: small ones take another.
     let known = super::all_cells(std::slice::from_ref(&evidence.cells));
     let discards = match known.mib > 0.0 {
@@ -220,7 +213,8 @@ fn phi(
             record::units::latency_us(lost_us)
         ));
     };
-    let off_us = BASELINE_OFF * active_s * 1e6 / discards;
+    let off = seen.drifted().unwrap_or(BASELINE_OFF);
+    let off_us = off * active_s * 1e6 / discards;
     let clip = |phi: f64| phi.clamp(0.0, 1.0);
     let estimate = Estimate {
         value: clip(lost_us / service.value),

@@ -392,9 +392,9 @@ fn a_share_comes_back_too() {
     }
 }
 
-/// Readers that became faster all the time hide what discards cost them.
+/// Readers that became faster all the time hide a part of what discards cost them.
 #[test]
-fn beside_a_baseline_that_drifts_no_share_is_known() {
+fn beside_a_baseline_that_drifts_the_share_is_less_certain() {
     let card = profiles::by_name("crucial-t500-2tb").unwrap();
     let mut record = run(card, 128, 300, Duration::from_micros(50), LOADED);
     let deleted = record.phases[1].at_s;
@@ -406,8 +406,8 @@ fn beside_a_baseline_that_drifts_no_share_is_known() {
         }
     }
     let fit = fit(&[&record]).unwrap();
-    let why = fit.share.phi.why().unwrap();
-    assert!(why.contains("drifted by 3"), "{why}");
+    let phi = fit.share.phi.estimate().unwrap();
+    assert!(phi.low < 0.75 && phi.high == 1.0, "{phi:?}");
 }
 
 #[test]
