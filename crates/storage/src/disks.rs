@@ -9,10 +9,10 @@ use linux::mounts::{DeviceNumber, Mount};
 use record::{DiscardSetting, Origin};
 use serde::{Deserialize, Serialize};
 
-use crate::FileSystem;
 use crate::deletions::Identity;
 use crate::devices::{self, DeviceTree};
 use crate::stack::Pending;
+use crate::{Commit, FileSystem};
 
 /// The block devices of a machine: each partition stands for its whole device, as in the events
 /// of the block layer.
@@ -39,9 +39,9 @@ pub struct Place {
     /// The file system's identity; `None` of a raw device.
     #[serde(default)]
     pub identity: Option<Identity>,
-    /// Whether it is mounted so that it discards what is freed.
-    #[serde(default)]
-    pub discards: bool,
+    /// Whether it discards what is freed, and later than within the call that frees it.
+    #[serde(default, alias = "discards")]
+    pub discards_later: bool,
 }
 
 impl Disks {
@@ -191,11 +191,13 @@ impl Disks {
         let tree = devices::under_mount(sys, mount);
         let identity = identity(sys, mount, &tree);
         let rules = FileSystem::mounted(mount);
+        let top = tree.devices.first();
+        let journal = top.is_none_or(|top| FileSystem::has_journal(sys, &top.name));
         Some(Place {
-            discards: matches!(
-                rules.discard_setting(mount),
-                DiscardSetting::On | DiscardSetting::Async
-            ),
+            discards_later: match rules.discard_setting(mount) {
+                DiscardSetting::On => rules.commit(journal) != Commit::Within,
+                setting => setting == DiscardSetting::Async,
+            },
             ..self.of_tree(at, Some(rules), &tree, identity)?
         })
     }
@@ -230,7 +232,7 @@ impl Disks {
                 .filter_map(|device| Some(*exact(&device.name)?.0))
                 .collect(),
             identity,
-            discards: false,
+            discards_later: false,
         })
     }
 

@@ -38,14 +38,20 @@ pub(crate) fn of_one_size(card: &Card) -> Option<String> {
 /// A size this many times another one is another size.
 const OTHER_SIZE: f64 = 1.25;
 
+/// Returns why nothing is known of the time of discards of so many bytes, on average, by this card.
+pub(crate) fn of_other_size(card: &Card, mean: u64) -> Option<String> {
+    let size = card.one_size()?;
+    let times = mean as f64 / size as f64;
+    (times.max(times.recip()) > OTHER_SIZE).then(|| {
+        let (size, mean, name) = (bytes(size), bytes(mean), card.name());
+        format!("{mean} on average, and the card {name} holds for about {size} alone")
+    })
+}
+
 /// Returns why the time of discards of so many bytes, on average, is a guess by this card.
 pub(crate) fn guess(card: &Card, mean: u64) -> Option<String> {
-    if let Some(size) = card.one_size() {
-        let times = mean as f64 / size as f64;
-        return (times.max(times.recip()) > OTHER_SIZE).then(|| {
-            let size = bytes(size);
-            format!("the card holds for discards of about {size} alone")
-        });
+    if card.one_size().is_some() {
+        return None;
     }
     let discard = card.figures().discard.as_ref()?;
     let (all, a) = (discard.service(mean, 0, 1), discard.a);

@@ -104,7 +104,7 @@ fn blocked(one: &Blocked, seconds: f64) -> String {
     let mut text = format!(
         "waited: {} {}{} of {}",
         program(&one.program, Some(one.pid)),
-        if one.by_one_look { "about " } else { "" },
+        if one.rough { "about " } else { "" },
         // Its first look may stand for time before the update.
         show::seconds(one.seconds.min(seconds)),
         show::seconds(seconds)
@@ -179,9 +179,9 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_by_one_look_is_about_so_long() {
+    fn a_wait_rough_is_about_so_long() {
         let mut update = stall(0.0);
-        update.blocked[0].by_one_look = true;
+        update.blocked[0].rough = true;
         let text = text(&update);
         assert!(text.contains("dd (pid 14925) about 0.97 s of"), "{text}");
     }

@@ -128,7 +128,7 @@ pub struct Blocked {
     pub seconds: f64,
     /// Whether a single look stands for that time.
     #[serde(skip)]
-    pub by_one_look: bool,
+    pub rough: bool,
     /// How much of that is discards' fault, in seconds.
     pub discards_s: f64,
     /// The cause of most of it.

@@ -39,6 +39,9 @@ const SURVEYED: Duration = Duration::from_secs(60);
 /// Events that were read so shortly ago are not read again, in seconds.
 const READ_S: f64 = 0.02;
 
+/// A wait that fewer looks show is "about" so long.
+const FEW_LOOKS: f64 = 2.5;
+
 /// At most so many blocked processes are in an update.
 const MOST_BLOCKED: usize = 50;
 
@@ -360,8 +363,7 @@ fn blocked(victim: Victim) -> Option<Blocked> {
         pid: victim.pid,
         program: victim.name.clone(),
         seconds,
-        // The first look may stand for less than the others.
-        by_one_look: victim.is_rough(seconds, victim.traced_s, 1.5),
+        rough: victim.is_rough(seconds, victim.traced_s, FEW_LOOKS),
         discards_s: victim.discards_s,
         cause: longest.cause,
         place: longest.place,
@@ -383,7 +385,7 @@ mod tests {
     use crate::why::{Cause, Wait};
 
     #[test]
-    fn one_look_that_stands_for_a_wait_is_noted_unless_events_show_it() {
+    fn few_looks_that_stand_for_a_wait_are_noted_unless_events_show_it() {
         let one = |looks, traced_s| {
             let wait = Wait {
                 cause: Cause::Commit,
@@ -407,9 +409,9 @@ mod tests {
                 looks,
                 traced_s,
             };
-            blocked(victim).unwrap().by_one_look
+            blocked(victim).unwrap().rough
         };
-        assert!(one(1, 0.0) && one(1, 0.2));
-        assert!(!one(1, 0.95) && !one(0, 1.0) && !one(2, 0.0));
+        assert!(one(1, 0.0) && one(2, 0.0) && one(1, 0.2));
+        assert!(!one(1, 0.95) && !one(0, 1.0) && !one(3, 0.0));
     }
 }

@@ -101,8 +101,10 @@ pub fn place<'a>(stack: impl IntoIterator<Item = &'a str> + Clone) -> Place {
 /// Functions in which a thread is blocked (`D`) and waits for something else than storage: the
 /// kernel's own grace periods and pauses, and the freezer of processes. Since Linux 6.1 it leaves
 /// some in the sleep in which it meets them (`TASK_FREEZABLE`).
-const ELSEWHERE: [&str; 8] = [
+const ELSEWHERE: [&str; 10] = [
     "__wait_rcu_gp",
+    "synchronize_rcu_normal",
+    "synchronize_rcu_expedited",
     "__synchronize_srcu",
     "msleep",
     "__refrigerator",

@@ -400,12 +400,12 @@ impl Waiting {
     }
 
     /// How much of the time for which a look stands these cover, in seconds. Of a time that began
-    /// before the observation, the part within it stands for the whole.
+    /// before the observation, what ended before it covers nothing.
     fn covered(&self, spans: &Spans, at_s: f64, seconds: f64) -> f64 {
-        let within_s = at_s - self.from_s;
-        match within_s > 0.0 && within_s < seconds {
-            true => spans.covered(self.from_s, at_s) * seconds / within_s,
-            false => spans.covered(at_s - seconds, at_s),
+        let from_s = at_s - seconds;
+        match spans.covered(from_s.max(self.from_s), at_s) > 0.0 {
+            true => spans.covered(from_s, at_s),
+            false => 0.0,
         }
     }
 

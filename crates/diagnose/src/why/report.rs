@@ -88,7 +88,7 @@ pub struct Victim {
     /// Its threads and processes that were looked at or traced.
     #[serde(skip)]
     pub threads: Vec<u32>,
-    /// How often it was looked at.
+    /// How often it was looked at; fewer where a few looks stand for most of the time.
     #[serde(skip)]
     pub looks: u64,
     /// How long it was in discards of its own by their events, in seconds.

@@ -26,6 +26,10 @@ use listing::{Listing, Spent};
 /// The longest time that one look stands for, in seconds: what happened before is not known.
 const LONGEST_S: f64 = 1.0;
 
+/// A thread that was blocked is looked at in each turn for so long, in seconds: it may wait often, and
+/// only briefly.
+const OF_LATE_S: f64 = 2.0;
+
 /// So many threads are asked for their call as well while they sleep.
 const FEW: usize = 500;
 
@@ -117,6 +121,8 @@ struct Known {
     looked_s: f64,
     /// Whether it is among the blocked ones.
     queued: bool,
+    /// When it was seen blocked last.
+    blocked_s: f64,
     looks: u32,
 }
 
@@ -133,7 +139,7 @@ pub struct Sampler {
     order: Vec<Thread>,
     next: usize,
     listing: Listing,
-    /// Threads that were blocked when they were looked at last, the oldest look first.
+    /// Threads that were blocked of late, the oldest look first.
     blocked: VecDeque<Thread>,
     /// Since when threads were blocked at each look, on the clock of the looks.
     waiting: HashMap<Thread, f64>,
@@ -318,24 +324,27 @@ impl Sampler {
             seen: None,
             looked_s: now_s,
             queued: false,
+            blocked_s: f64::NEG_INFINITY,
             looks: 0,
         };
         self.open += usize::from(known.runs.is_some());
         self.known.insert(thread, known);
     }
 
-    /// Looks at a thread, unless this turn has; one that is blocked comes sooner in the next.
+    /// Looks at a thread, unless this turn has; one that was blocked of late comes sooner in the next.
     fn look_once(&mut self, thread: Thread, now_s: f64) {
         let known = self.known.get(&thread);
         if known.is_none_or(|known| known.looked_s == now_s && known.looks > 0) {
             return;
         }
-        if !self.look(thread, now_s) {
+        let blocked = self.look(thread, now_s);
+        let Some(known) = self.known.get_mut(&thread) else {
             return;
+        };
+        if blocked {
+            known.blocked_s = now_s;
         }
-        if let Some(known) = self.known.get_mut(&thread)
-            && !known.queued
-        {
+        if !known.queued && now_s - known.blocked_s < OF_LATE_S {
             known.queued = true;
             self.blocked.push_back(thread);
         }

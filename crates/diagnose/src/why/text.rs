@@ -152,7 +152,9 @@ fn senders(all: &[SenderWork]) -> String {
     let mut text = "\nWho sent discards\n".to_owned();
     // What took the drive for less than a hundredth of the first's time explains nothing.
     let least = all.first().map_or(0.0, |one| one.in_drive_s / 100.0);
-    for one in all.iter().filter(|one| one.in_drive_s >= least).take(ROWS) {
+    let shown = all.iter().filter(|one| one.in_drive_s >= least);
+    let count = shown.clone().take(ROWS).count();
+    for one in shown.take(ROWS) {
         let program = record::units::names::harmless(&one.program);
         let mean = show::mean_ms(one.mean_ms);
         text += &format!(
@@ -172,6 +174,17 @@ fn senders(all: &[SenderWork]) -> String {
                 (None, Some(deleted)) => format!(" ← the cleaner {}", deleted.words()),
                 (None, None) => String::new(),
             }
+        );
+    }
+    let rest = &all[count..];
+    if !rest.is_empty() {
+        let discards = rest.iter().map(|one| one.discards).sum();
+        let in_drive_s = rest.iter().map(|one| one.in_drive_s).sum();
+        text += &format!(
+            "  and {} by {} more, {} in the drives\n",
+            record::units::counted(discards, "discard"),
+            record::units::counted(rest.len() as u64, "sender"),
+            show::seconds(in_drive_s)
         );
     }
     text

@@ -81,18 +81,13 @@ impl Fit {
     /// Why a card of it holds for discards of one size alone, if it does.
     pub(super) fn of_one_size(&self) -> Option<String> {
         let ends = [self.points.first(), self.points.last()].map(|p| p.map_or(0.0, |p| p.mib));
-        let why = match ends[1] > SEVERAL * ends[0] {
-            true => {
-                "the times of the sizes measured lie too near to each other, or scatter too much, for a \
-                 line. Repeat it on a quiet machine."
-            }
-            false => {
-                "how a discard's cost depends on its size was not measured. A ladder measures several \
-                 sizes: trimbench fit DIRECTORY --output CARD."
-            }
+        let next = match ends[1] > SEVERAL * ends[0] {
+            true => "",
+            false => " A ladder measures several sizes: trimbench fit DIRECTORY --output CARD.",
         };
         let size = record::units::bytes(self.only_bytes()?);
-        Some(format!("{HOLDS}{size} alone: {why}"))
+        let why = why(&self.a_us);
+        Some(format!("{HOLDS}{size} alone: {why}.{next}"))
     }
 
     fn about(&self, made: &Made) -> String {
@@ -124,6 +119,11 @@ impl Fit {
             let text = format!("{:.0}%", jitter * 100.0);
             let source = "spread between stretches of a few discards, as each one's";
             entries.add("discard.jitter", text, Sure::Derived, source);
+        }
+        if let Some(bytes) = self.max_bytes {
+            let source = "as Linux sends them: its discard_max_bytes";
+            let text = record::units::bytes_exact(bytes);
+            entries.add("discard.max_bytes", text, Sure::Measured, source);
         }
         let (sure, source) = self.queue();
         // None of the records tells how many discards a drive works at beside each other.

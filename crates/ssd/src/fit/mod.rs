@@ -68,6 +68,8 @@ pub struct Fit {
     /// How the kernel sends TRIM to the drives, where they are ATA drives and it is
     /// the same for all.
     pub ata_trim: Option<AtaTrim>,
+    /// The most bytes that the kernel sends to a drive in one discard, where that was recorded.
+    pub max_bytes: Option<u64>,
     /// Reads beside no discards.
     pub reads: Reads,
     /// Whatever changes how far the figures can be trusted, in words.
@@ -204,6 +206,7 @@ fn fit_seen(seen: &[Seen<'_>]) -> Result<Fit, FitError> {
         discards: costs.of.discards as u64,
         share: share::best(shares.collect()),
         ata_trim: ata_trim(seen),
+        max_bytes: max_bytes(seen),
         service_us: costs.service_us,
         a_us: costs.a_us,
         b_us_per_mib: costs.b_us_per_mib,
@@ -328,6 +331,13 @@ fn ata_trim(seen: &[Seen<'_>]) -> Option<AtaTrim> {
     leaves.all(|other| other == Some(first)).then_some(first)
 }
 
+/// The least of the drives' limits; of a log none is known.
+fn max_bytes(seen: &[Seen<'_>]) -> Option<u64> {
+    let devices = seen.iter().flat_map(|seen| &seen.record.head.devices);
+    let limits = devices.filter(|d| d.leaf).map(|d| d.discard.max_bytes);
+    limits.filter(|&bytes| bytes > 0).min()
+}
+
 /// The models of a record's drives, each once.
 fn models(head: &Head) -> Vec<&str> {
     let leaves = head.devices.iter().filter(|d| d.leaf);
@@ -353,12 +363,19 @@ fn notes(seen: &[Seen<'_>], fit: &Fit, alone: bool) -> Vec<String> {
     let beside = seen.iter().filter_map(|seen| seen.evidence.beside_mib());
     let beside = beside.reduce(|sum, mib| sum + mib);
     if let Some(mib) = beside {
-        notes.push(format!(
-            "{} of free space were discarded beside what was deleted (ext4 does that). Where the \
-             drive had nothing there they can cost it less, and then the rungs are too low: XFS on \
-             it, or of a raw device, tells.",
-            record::units::bytes((mib * record::units::MIB as f64) as u64)
-        ));
+        let size = record::units::bytes((mib * record::units::MIB as f64) as u64);
+        let fs = |seen: &Seen<'_>| seen.record.head.target.fs.clone();
+        notes.push(match seen.iter().filter_map(fs).any(|fs| fs != "ext4") {
+            true => format!(
+                "{size} more were discarded than were deleted: by another program, or by the file system \
+                 below a loop device. Repeat it with nothing beside."
+            ),
+            false => format!(
+                "{size} of free space were discarded beside what was deleted (ext4 does that). Where the \
+                 drive had nothing there they can cost it less, and then the rungs are too low: XFS on \
+                 it, or of a raw device, tells."
+            ),
+        });
     }
     notes.extend((fit.of_one_size()).map(|holds| format!("A card of these figures {holds}")));
     if fit.points.iter().any(|p| p.queued) {

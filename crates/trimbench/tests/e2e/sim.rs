@@ -274,7 +274,7 @@ fn a_mistake_is_reported_with_the_nearest_name() {
 }
 
 #[test]
-fn a_verdict_by_a_card_of_another_size_is_a_guess() {
+fn what_a_card_of_another_size_does_not_tell_is_left_out() {
     let _turn = beside();
     let dir = TempDir::new().unwrap();
     let card = dir.path().join("mine.toml");
@@ -282,24 +282,38 @@ fn a_verdict_by_a_card_of_another_size_is_a_guess() {
     let alone = "It holds for discards of about 2.0 MiB alone: how a discard's cost depends on its \
                  size was not measured.";
     fs::write(&card, t500.to_string().replace(t500.about(), alone)).unwrap();
-    let run = |command, piece: &str| {
-        let mut arguments = vec![command, "--profile", card.to_str().unwrap()];
-        arguments.extend(SMALL);
-        arguments.extend(["--policy", "ext4-online", "--set", piece]);
-        let shown = sim(&arguments).succeeds().stdout.clone();
-        let json = sim(&[&arguments[..], &["--json", "-"]].concat());
-        let json: Value = serde_json::from_str(&json.succeeds().stdout).unwrap();
-        let summary = json["runs"][0]["summary"].as_str().unwrap().to_owned();
-        (shown, summary)
+    let arguments = |command, piece| {
+        let mut all = vec![command, "--profile", card.to_str().unwrap()];
+        all.extend(SMALL);
+        all.extend(["--policy", "ext4-online,none", "--set", piece]);
+        if command == "run" {
+            let policy = all.len() - 3;
+            all[policy] = "ext4-online";
+        }
+        all
     };
-    for command in ["run", "compare"] {
-        let (shown, summary) = run(command, "piece=32M");
-        assert!(shown.contains("A guess"), "{shown}");
-        assert!(
-            summary.contains("about 2.0 MiB alone; the run's"),
-            "{summary}"
-        );
-        let (shown, summary) = run(command, "piece=2M");
-        assert!(!(shown + &summary).contains("A guess"), "{summary}");
-    }
+    let why = "ext4-online sends discards of 28.";
+    let refused = sim(&arguments("run", "piece=32M"));
+    refused.fails_with(2, &[why, "holds for about 2.0 MiB alone", "fit DIRECTORY"]);
+    let known = sim(&arguments("run", "piece=2M"));
+    let known = &known.succeeds().stdout;
+    assert!(known.contains("virtual time"), "{known}");
+    let rows = |shown: &str| {
+        let rows = shown.lines().filter(|line| line.contains(" none "));
+        assert_eq!(rows.count(), 1, "{shown}");
+        shown.lines().any(|line| line.starts_with("*  ext4-online"))
+    };
+    let beside = sim(&arguments("compare", "piece=32M"))
+        .succeeds()
+        .stdout
+        .clone();
+    assert!(
+        !rows(&beside) && beside.contains(&format!("Left out: {why}")),
+        "{beside}"
+    );
+    let beside = sim(&arguments("compare", "piece=2M"))
+        .succeeds()
+        .stdout
+        .clone();
+    assert!(rows(&beside) && !beside.contains("Left out"), "{beside}");
 }

@@ -38,7 +38,7 @@ pub(super) fn gather(
         in_discard: all.iter().find(|one| is_in_discard(one)).copied(),
         own,
     };
-    let (mut looks, mut last_s) = (0, None);
+    let (mut looks, mut last_s) = (Looks::default(), None);
     for turn in all.chunk_by(|a, b| a.at_s == b.at_s) {
         let at_s = turn[0].at_s;
         let longest = turn.iter().map(|s| s.stands_for_s).fold(0.0, f64::max);
@@ -46,7 +46,8 @@ pub(super) fn gather(
         // No look stands for the time in between.
         sums.add_own(last_s.unwrap_or(observation.from_s), at_s - seconds);
         sums.add_turn(turn, seconds);
-        (looks, last_s) = (looks + 1, Some(at_s));
+        looks.add(seconds);
+        last_s = Some(at_s);
     }
     sums.add_own(last_s.unwrap_or(observation.from_s), observation.to_s);
     let (waits, timeline) = sums.finish();
@@ -66,10 +67,28 @@ pub(super) fn gather(
         blocked_s: sum(Cause::is_blocked),
         discards_s: sum(Cause::is_discards),
         waits,
-        looks,
+        looks: looks.count(),
         traced_s,
     };
     (victim, timeline)
+}
+
+/// How many looks that stand for equal times would be as sure as these (Kish's effective number).
+#[derive(Default)]
+struct Looks {
+    sum_s: f64,
+    squares: f64,
+}
+
+impl Looks {
+    fn add(&mut self, stands_for_s: f64) {
+        self.sum_s += stands_for_s;
+        self.squares += stands_for_s * stands_for_s;
+    }
+
+    fn count(&self) -> u64 {
+        (self.sum_s * self.sum_s / self.squares.max(f64::MIN_POSITIVE)).round() as u64
+    }
 }
 
 /// Whether a look shows in which call a thread is in a discard of its own.

@@ -28,7 +28,7 @@ fn observation(place: Place, stack: &[&str], on: Option<DeviceNumber>) -> Observ
         devices: vec![number],
         exact: vec![number],
         identity: None,
-        discards: false,
+        discards_later: false,
     });
     let samples = (1..=500).map(|i| Sample {
         at_s: 100.0 + f64::from(i) / 50.0,
@@ -358,7 +358,7 @@ fn somewhere(both: bool) -> Observation {
             devices: vec![number],
             exact: vec![number],
             identity: None,
-            discards: false,
+            discards_later: false,
         })
         .to_vec();
     if both {
@@ -410,6 +410,22 @@ fn a_look_that_stands_for_an_earlier_time_is_not_behind_discards_that_ended_then
     (look.at_s, look.stands_for_s) = (108.2, 1.0);
     let victim = &waits(&seen, &Subject::All)[0];
     assert_eq!((victim.blocked_s, victim.discards_s), (1.0, 0.0));
+}
+
+/// A look is taken because discards have begun, and stands for the second before it, too.
+#[test]
+fn a_look_in_the_first_discards_is_behind_them_no_longer_than_they_last() {
+    let mut seen = observation(Place::Io, &["io_schedule"], Some(DISK));
+    (seen.from_s, seen.to_s) = (108.0, 109.0);
+    seen.sampled.samples.truncate(1);
+    let look = &mut seen.sampled.samples[0];
+    (look.at_s, look.stands_for_s) = (108.2, 1.0);
+    let spans = seen.trace.discards.entry(DISK).or_default();
+    *spans = Spans::default();
+    spans.add(108.15, 108.4);
+    let victim = &waits(&seen, &Subject::All)[0];
+    assert!((victim.discards_s - 0.05).abs() < 1e-9, "{victim:?}");
+    assert_eq!((victim.blocked_s, victim.looks), (1.0, 1));
 }
 
 #[test]

@@ -22,6 +22,9 @@ use crate::input;
 /// Reads that any SSD takes at once, at least, as in a fitted card.
 const LEAST_PARALLEL: u32 = 32;
 
+/// A volume is filled to this share at most.
+const MOST_FILLED: f64 = 0.9;
+
 /// Most extents that are rebuilt; a record with more discards than that is one of many small
 /// files.
 const MOST_EXTENTS: u64 = 4_000_000;
@@ -35,7 +38,9 @@ pub(super) struct Recorded {
     only: Option<u64>,
     /// Its differences from the recorded run, in sentences.
     pub(super) notes: Vec<String>,
-    /// The longest wait of a recorded read, in microseconds, on the record's own drive.
+    /// The sentence about pauses that its own policy leaves out.
+    paused: Option<String>,
+    /// The longest wait of a recorded read, in microseconds.
     longest_us: Option<f64>,
 }
 
@@ -96,19 +101,25 @@ impl Recorded {
         }
         setup.size = extents.iter().sum();
         setup.extents = extents;
+        let target = &record.head.target;
+        let available = target.available_bytes.unwrap_or(0);
+        if available > setup.size {
+            setup.volume = target.size_bytes;
+            let used = 1.0 - available as f64 / target.size_bytes as f64;
+            setup.fill = used.clamp(0.0, MOST_FILLED);
+        }
         people(&mut setup, &record, &name)?;
         setup.interval = Duration::from_secs_f64(record.head.interval_ms / 1e3);
         setup.baseline = Duration::from_secs(5);
-        notes.extend(paused(&chunks, &verdict, setup.size));
         notes.push(format!("In the record itself: {}", verdict.summary));
         notes.extend(verdict.foreground.iter().filter_map(drifted));
-        let longest_us = longest_read_us(&verdict).filter(|_| common.profile.is_none());
         Ok(Recorded {
+            paused: paused(&chunks, &verdict, setup.size),
+            longest_us: longest_read_us(&verdict),
             name,
             setup,
             only,
             notes,
-            longest_us,
         })
     }
 
@@ -142,18 +153,18 @@ impl Recorded {
         Ok(setup)
     }
 
-    /// The sentence about recorded waits that a repeat with this verdict lacks.
-    pub(super) fn shorter(&self, simulated: &Setup, verdict: &Verdict) -> Option<String> {
-        let recorded_us = self
-            .longest_us
-            .filter(|_| simulated.policy == self.policy())?;
-        (recorded_us > LONGER * longest_read_us(verdict)?).then(|| {
-            format!(
-                "In the record, a read waited up to {}. It has only the mean size of an interval's \
-                 discards, so waits for larger ones can be missing here.",
-                latency_us(recorded_us)
-            )
-        })
+    /// The notes on a repeat with the record's own policy.
+    pub(super) fn notes_on(&self, simulated: &Setup, verdict: &Verdict) -> Vec<String> {
+        if simulated.policy != self.policy() {
+            return Vec::new();
+        }
+        let longer = self.longest_us.zip(longest_read_us(verdict));
+        let longer = longer.filter(|(recorded_us, here_us)| *recorded_us > LONGER * here_us);
+        let longer = longer.map(|(recorded_us, here_us)| {
+            let [recorded, here] = [recorded_us, here_us].map(latency_us);
+            format!("In the record a read waited up to {recorded}, here up to {here}.")
+        });
+        self.paused.iter().cloned().chain(longer).collect()
     }
 }
 
@@ -505,7 +516,7 @@ mod tests {
         };
         let recorded = Recorded::read(file.path(), &common).unwrap();
         let again = ::sim::run(&recorded.setup).unwrap();
-        recorded.shorter(&recorded.setup, &again.verdict)
+        recorded.notes_on(&recorded.setup, &again.verdict).pop()
     }
 
     #[test]

@@ -47,6 +47,9 @@ fn one(args: &RunArgs) -> Result<Exit, Error> {
     let record = args.output.as_deref().map(Output::open).transpose()?;
     let json = Sink::named(&args.json)?;
     let outcome = ::sim::run(&simulated).map_err(failed)?;
+    if let Some(why) = unknown(&args.common, &simulated, &outcome.figures) {
+        return Err(usage(format!("{why}. {LADDER}")));
+    }
     let text = Sink::people(&json);
     let record_made = &outcome.record;
     // The same as `report` prints of the record, which has no card.
@@ -54,14 +57,14 @@ fn one(args: &RunArgs) -> Result<Exit, Error> {
     verdict.summary += &guessed(&simulated, &outcome);
     text.print(&record_output::ended(record_made, &verdict, &text.style()));
     text.print(&format!("\n{}", table::single(&simulated, &outcome)));
-    let shorter = recorded
-        .as_ref()
-        .and_then(|recorded| recorded.shorter(&simulated, &verdict));
+    let own = recorded
+        .iter()
+        .flat_map(|recorded| recorded.notes_on(&simulated, &verdict));
     let notes = recorded
         .iter()
         .flat_map(|recorded| &recorded.notes)
         .cloned();
-    noted(&text, notes.chain(shorter).chain(of_cards(&simulated)));
+    noted(&text, notes.chain(own).chain(of_cards(&simulated)));
     if let Some(record) = record {
         record.whole_record(record_made)?;
     }
@@ -121,6 +124,22 @@ fn compare(args: &CompareArgs) -> Result<Exit, Error> {
             .iter_mut()
             .for_each(|outcome| outcome.measure_by(&without));
     }
+    let mut unknowns = Vec::new();
+    (setups, outcomes) = setups
+        .into_iter()
+        .zip(outcomes)
+        .filter(|(setup, outcome)| {
+            let why = unknown(&args.common, setup, &outcome.figures);
+            unknowns.extend(why.clone());
+            why.is_none()
+        })
+        .unzip();
+    if setups.is_empty() {
+        return Err(usage(format!("{}. {LADDER}", unknowns.join("; "))));
+    }
+    if !unknowns.is_empty() {
+        left_out = Some(format!("Left out: {}. {LADDER}", unknowns.join("; ")));
+    }
     let figures: Vec<_> = outcomes.iter().map(|o| o.figures.clone()).collect();
     let front = ::sim::pareto_front(&figures);
     let text = Sink::people(&json);
@@ -166,6 +185,18 @@ fn noted(text: &Stream, notes: impl Iterator<Item = String>) {
     for note in notes {
         text.print(&format!("! {note}\n"));
     }
+}
+
+/// The way to a card of several sizes.
+const LADDER: &str = "A ladder measures several sizes: trimbench fit DIRECTORY --output CARD";
+
+/// Why nothing is known of a run by its drive's card; a record's own discards have its card's sizes.
+fn unknown(common: &Common, setup: &Setup, figures: &Figures) -> Option<String> {
+    let mean = figures.discarded_bytes.checked_div(figures.commands)?;
+    let is_own = common.like.is_some() && common.profile.is_none();
+    let card = setup.drives.cards.first().filter(|_| !is_own)?;
+    let why = card::of_other_size(card, mean)?;
+    Some(format!("{} sends discards of {why}", setup.policy.name()))
 }
 
 /// Whether the policy cuts files by what discards cost.

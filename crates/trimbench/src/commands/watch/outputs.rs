@@ -166,6 +166,11 @@ fn figures(args: &WatchArgs, watched: &Targets) -> Result<Option<Figures>, Error
     let Some(place) = &args.prometheus else {
         return Ok(None);
     };
+    if place.parse::<u16>().is_ok() {
+        return Err(usage(format!(
+            "--prometheus {place}: a port needs a colon: --prometheus :{place} (a file of that name: ./{place})"
+        )));
+    }
     let (metrics, mut registry) = Metrics::new();
     let (drives, trims) = (Drives::new(&mut registry), LastTrims::new(&mut registry));
     ask_the_drives(drives, trims, watched.clone());

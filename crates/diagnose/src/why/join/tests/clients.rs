@@ -119,7 +119,7 @@ fn deleted_by(seen: &mut Observation, pid: u32) {
         devices: vec![DISK],
         exact: vec![DISK],
         identity: Some(Identity::Device(DISK)),
-        discards: true,
+        discards_later: true,
     }];
     let on = Some(Identity::Device(DISK));
     seen.trace.deleters = vec![Deleter::of_test(on, FileSystem::Xfs, pid, 105.0)];
@@ -179,7 +179,7 @@ fn discards_that_xfs_sends_after_the_command_are_named() {
     seen.trace.deleters[0].pid = 6;
     assert!(!sentence(&seen).contains(late));
     seen.trace.deleters[0].pid = 7;
-    seen.mounted[0].discards = false;
+    seen.mounted[0].discards_later = false;
     assert!(!sentence(&seen).contains(late));
 }
 
