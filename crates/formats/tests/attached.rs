@@ -299,6 +299,11 @@ fn a_byte_that_mirrors_discard_each_counts_once() {
     let (_, verdict) = import(&raid(2, 1.0, 0));
     assert_eq!(verdict.verdict, Finding::Stall);
     assert!(warned(&verdict, "Unknown copies"), "{:?}", verdict.warnings);
+    let told = &verdict.summary;
+    assert!(
+        told.contains("unknown copies included,") && told.contains("TRIM ran at up to"),
+        "{told}"
+    );
     // As the user says it.
     let options = Options {
         members: vec![("md1".into(), vec!["nvme0n1".into(), "nvme1n1".into()])],

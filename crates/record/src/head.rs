@@ -296,6 +296,9 @@ pub struct Counting {
     /// mirror of two.
     #[serde(default = "one")]
     pub copies: f64,
+    /// Whether that number is not known, so that its discards may count each byte several times.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unknown_copies: bool,
     /// Whether its discards aren't counted: its counters are switched off (`queue/iostats` is 0), or
     /// a log has no columns of them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -310,6 +313,7 @@ impl Default for Counting {
         Counting {
             statistics_of: None,
             copies: one(),
+            unknown_copies: false,
             off: false,
             no_sizes: false,
         }

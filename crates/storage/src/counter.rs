@@ -47,6 +47,7 @@ pub(crate) fn complete(sys: &SysRoot, found: &mut Description) {
             copies,
             off: !counts(sys, &device.name),
             no_sizes: false,
+            unknown_copies: false,
         };
     }
     found.counting_warnings.extend(by_drive(&found.devices));

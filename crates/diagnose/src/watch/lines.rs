@@ -4,6 +4,7 @@ use record::units::{self as show, names};
 
 use super::update::{Blocked, DeviceUpdate, Update, Work};
 use crate::why::SenderWork;
+use crate::why::frames::Reason;
 
 /// At most so many senders and blocked processes have a line in an update.
 const MOST: usize = 5;
@@ -82,11 +83,14 @@ fn work(work: &Work) -> String {
 
 fn sender(one: &SenderWork, seconds: f64) -> String {
     let mut text = format!(
-        "discards: {} sent {} to {} ({}), {}/s sent",
+        "discards: {} sent {} to {}{}, {}/s sent",
         program(&one.program, one.pid),
         one.many(),
         one.device,
-        one.reason.word(),
+        match one.reason {
+            Reason::Unknown => String::new(),
+            reason => format!(" ({})", reason.word()),
+        },
         show::bytes((one.bytes as f64 / seconds.max(1e-9)) as u64),
     );
     let deletion = one.deletion.as_ref();

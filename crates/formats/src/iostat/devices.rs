@@ -30,6 +30,7 @@ pub(super) fn devices(look: &Look<'_>, made: &[Made]) -> Vec<(usize, DeviceInfo)
                     copies: above(i)
                         .map(|made| made.copies(look).unwrap_or(1.0))
                         .product(),
+                    unknown_copies: above(i).any(|made| made.copies(look).is_none()),
                     off: !log.discards,
                     ..Counting::default()
                 },

@@ -31,6 +31,8 @@ pub struct Counted {
     pub devices: Vec<usize>,
     /// Whether they are not the leaves, but devices above them.
     pub upper: bool,
+    /// Whether it is unknown how often they see a byte that was freed once.
+    pub unknown_copies: bool,
     /// How often each of them sees a byte that was freed once.
     copies: Vec<f64>,
 }
@@ -49,6 +51,7 @@ impl Counted {
         let copies = indices.iter().map(|&i| devices[i].counting.copies.max(1.0));
         Counted {
             copies: copies.collect(),
+            unknown_copies: indices.iter().any(|&i| devices[i].counting.unknown_copies),
             devices: indices,
             upper,
         }

@@ -43,6 +43,8 @@ pub(super) struct Discards {
     pub(super) devices: usize,
     /// Whether an upper device's discards were counted, since those below saw (almost) none.
     pub(super) upper: bool,
+    /// Whether mirrors may have discarded each byte several times.
+    pub(super) unknown_copies: bool,
     /// Those that can't be the deletion's.
     pub(super) others: Others,
 }
@@ -130,6 +132,7 @@ impl Discards {
             uncounted: has_uncounted(record, &counted),
             devices: counted.devices.len(),
             upper: counted.upper,
+            unknown_copies: counted.unknown_copies,
             seen: seen_anywhere(record),
             commands,
             wait_ms,

@@ -419,6 +419,9 @@ fn doing(part: &PartJudged) -> String {
             let of = |n| format!("{} discards of unknown size", record::units::count(n));
             part.discard.commands.map_or("Discarding".to_owned(), of)
         }
+        _ if part.discards.unknown_copies => {
+            format!("Discarding {discarded}, unknown copies included,")
+        }
         _ => format!("Discarding {discarded}"),
     }
 }
@@ -426,6 +429,7 @@ fn doing(part: &PartJudged) -> String {
 /// `: TRIM ran at 9.1 GB/s (8.5 GiB/s)`, where it is known.
 fn trim(part: &PartJudged) -> String {
     let bound = match part.discard.bytes_per_s_is_lower_bound {
+        _ if part.discards.unknown_copies => "up to ",
         true => "no less than ",
         false => "",
     };
