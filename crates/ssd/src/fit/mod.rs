@@ -363,19 +363,12 @@ fn notes(seen: &[Seen<'_>], fit: &Fit, alone: bool) -> Vec<String> {
     let beside = seen.iter().filter_map(|seen| seen.evidence.beside_mib());
     let beside = beside.reduce(|sum, mib| sum + mib);
     if let Some(mib) = beside {
-        let size = record::units::bytes((mib * record::units::MIB as f64) as u64);
-        let fs = |seen: &Seen<'_>| seen.record.head.target.fs.clone();
-        notes.push(match seen.iter().filter_map(fs).any(|fs| fs != "ext4") {
-            true => format!(
-                "{size} more were discarded than were deleted: by another program, or by the file system \
-                 below a loop device. Repeat it with nothing beside."
-            ),
-            false => format!(
-                "{size} of free space were discarded beside what was deleted (ext4 does that). Where the \
-                 drive had nothing there they can cost it less, and then the rungs are too low: XFS on \
-                 it, or of a raw device, tells."
-            ),
-        });
+        notes.push(format!(
+            "{} more were discarded than were deleted: free space beside it (ext4 does that, also below a \
+             loop device), or another program's. Where the drive had nothing there they can cost it less, \
+             and then the rungs are too low: XFS on the drive itself, or a raw device, tells.",
+            record::units::bytes((mib * record::units::MIB as f64) as u64)
+        ));
     }
     notes.extend((fit.of_one_size()).map(|holds| format!("A card of these figures {holds}")));
     if fit.points.iter().any(|p| p.queued) {

@@ -268,8 +268,8 @@ fn reads(verdict: &Verdict) -> Option<Reads> {
     (per_s > 0.0).then_some(Reads { latency_us, depth })
 }
 
-/// The drives with the record's readers: a read takes as long as the record's readers observed, or
-/// on other drives as long as there, and the record's time of the kernel and the program around it.
+/// The drives with the record's readers: a read takes as long as they observed. On other drives it
+/// takes as long as there, plus the record's time of the kernel and the program around a read.
 fn with_readers(
     mut drives: Drives,
     reads: Option<Reads>,
