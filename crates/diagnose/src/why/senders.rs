@@ -227,6 +227,7 @@ fn deletion(
         rank(a).cmp(&rank(b)).then(within)
     };
     let counts_all = system(reason) == Some(FileSystem::Btrfs);
+    // Others go on beside it: a program that syncs has btrfs discard its log's old blocks.
     let is_over = |one: &Deleter| {
         counts_all && !is_recent(one) && paused_s.is_some_and(|at_s| sender.first_s > *at_s)
     };

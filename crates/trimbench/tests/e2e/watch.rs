@@ -498,6 +498,7 @@ fn what_cannot_be_watched_is_refused() {
     refused(&["/proc"], "no block device");
     refused(&["--interval", "1ms"], "50ms to 1m");
     refused(&["--prometheus", "nowhere:port"], "cannot listen");
+    refused(&["--prometheus", "9877"], "--prometheus :9877");
     refused(&["--json", file, "--output", file], "same file");
     refused(&["--prometheus", "/no/such/folder/x"], "/no/such/folder/x");
 }
