@@ -1,9 +1,11 @@
 //! Makes updates: reads statistics and events, and looks at threads.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use linux::SysRoot;
 use linux::pressure::Pressure;
+use storage::FileSystem;
 use storage::counter;
 use storage::disks::{Disks, Place};
 use storage::stack::Pending;
@@ -11,7 +13,7 @@ use storage::stack::Pending;
 use super::target::{Targets, present};
 use super::update::{Blocked, Debt, DeviceUpdate, Update, Waiting, Work, word};
 use crate::why::observe::{Device, Did, Observation, cpu_s, monotonic_s};
-use crate::why::sampler::{Sample, Sampler};
+use crate::why::sampler::{Deleted, Sample, Sampler};
 use crate::why::senders::senders;
 use crate::why::trace::Trace;
 use crate::why::tracer::Tracer;
@@ -56,6 +58,10 @@ pub struct Watcher {
     /// The window that waits are explained by.
     window: Observation,
     pending: Vec<(Place, Pending)>,
+    /// Where a btrfs is mounted that discards.
+    btrfs: Vec<String>,
+    /// Subvolumes that were freed and whose discards have not come yet, by mount point.
+    deleted: BTreeMap<String, Deleted>,
     /// The table of mounts that both come from.
     mounts: String,
     surveyed: Instant,
@@ -90,6 +96,8 @@ impl Watcher {
                 ..Observation::default()
             },
             pending: Vec::new(),
+            btrfs: Vec::new(),
+            deleted: BTreeMap::new(),
             mounts: String::new(),
             surveyed: Instant::now(),
             pressure: Pressure::io(&sys),
@@ -120,6 +128,7 @@ impl Watcher {
                 budget = BUDGET_IN_DISCARDS;
             }
         }
+        self.sampler.read_deleted(&self.btrfs, now_s);
         self.sampler.turn(now_s, period.mul_f64(budget).max(LEAST));
     }
 
@@ -154,7 +163,21 @@ impl Watcher {
         update.unix_s = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .map_or(0.0, |since| since.as_secs_f64());
+        for (at, found) in &self.window.sampled.deleted {
+            self.deleted.entry(at.clone()).or_default().join(found);
+        }
         update.senders = self.senders(&piece);
+        // A commit discards at once all that was freed before it.
+        let named: Vec<&Deleted> = update
+            .senders
+            .iter()
+            .filter_map(|one| one.deleted.as_ref())
+            .collect();
+        let done = self
+            .deleted
+            .values_mut()
+            .filter(|one| named.contains(&&**one));
+        done.for_each(|one| one.freed.clear());
         update.blocked = self.blocked();
         update.pressure = self.pressure(seconds);
         update.debts = self.debts();
@@ -194,6 +217,10 @@ impl Watcher {
         (self.mounts, self.surveyed) = (mounts, Instant::now());
         self.window.mounted = self.window.disks.mounted(&self.sys);
         self.pending = self.window.disks.pending(&self.sys);
+        let is_btrfs =
+            |one: &&Place| one.discards_later && one.file_system == Some(FileSystem::Btrfs);
+        let btrfs = self.window.mounted.iter().filter(is_btrfs);
+        self.btrfs = btrfs.map(|one| one.at.clone()).collect();
     }
 
     /// Adds a stretch to the window, and forgets what is too old for it.
@@ -260,13 +287,8 @@ impl Watcher {
             let mut devices = self.devices.iter();
             devices.any(|device| device.name == one.device)
         };
-        let Observation {
-            disks,
-            mounted,
-            sampled,
-            ..
-        } = &self.window;
-        let all = senders(piece, disks, mounted, &sampled.deleted).into_iter();
+        let Observation { disks, mounted, .. } = &self.window;
+        let all = senders(piece, disks, mounted, &self.deleted).into_iter();
         all.filter(watched).collect()
     }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -147,4 +148,46 @@ fn a_commit_beside_an_idle_cleaner_names_no_subvolume() {
         victims.all(|one| one["waits"].as_array().unwrap().iter().all(no_cleaner)),
         "{found:#}"
     );
+}
+
+/// Nobody waits for the cleaner of a few large files, and their discards come with a later commit.
+#[test]
+fn watch_names_deleted_snapshots_for_the_discards_of_their_commit() {
+    let Some(place) = ground(Fs::Btrfs, "discard=sync", 2048) else {
+        return;
+    };
+    let here = place.path();
+    let path = |name: &str| here.join(name).to_string_lossy().into_owned();
+    for name in ["one", "two"] {
+        must("btrfs", &["subvolume", "create", &path(name)]);
+        let content: Vec<u8> = std::iter::repeat_with(|| fastrand::u8(..))
+            .take(64 << 20)
+            .collect();
+        fs::write(here.join(name).join("large"), content).unwrap();
+    }
+    must("sync", &["-f", &path(".")]);
+    let mut command = trimbench();
+    command.args(["watch", &path("."), "--json", "-"]);
+    let mut watch = start(command);
+    watch.until_printed(2);
+    for name in ["one", "two"] {
+        must("btrfs", &["subvolume", "delete", &path(name)]);
+    }
+    // They are read once a second.
+    std::thread::sleep(Duration::from_millis(2500));
+    must("btrfs", &["filesystem", "sync", &path(".")]);
+    must("btrfs", &["subvolume", "sync", &path(".")]);
+    std::thread::sleep(Duration::from_millis(1500));
+    must("btrfs", &["filesystem", "sync", &path(".")]);
+    std::thread::sleep(Duration::from_millis(1500));
+    watch.signal(Signal::TERM);
+    let watched = updates(&watch.wait().stdout);
+    let senders = watched
+        .iter()
+        .flat_map(|one| one["senders"].as_array().unwrap());
+    let named = senders.filter(|one| !one["deleted"].is_null());
+    let all: Vec<u64> = named
+        .flat_map(|one| numbers(&one["deleted"]).into_iter().flatten())
+        .collect();
+    assert!(!all.is_empty(), "{watched:#?}");
 }

@@ -24,12 +24,16 @@ const LISTED_S: f64 = 10.0;
 /// Deleted subvolumes are read again so often, and too old to count after so long, in seconds.
 const READ_S: (f64, f64) = (0.2, 1.0);
 
+/// Where nothing waits for a cleaner they are read so often, and forgotten after so long, in seconds.
+const IDLE_S: (f64, f64) = (1.0, 30.0);
+
 /// An answer is waited for so long, and so long at the end.
 const PATIENCE: Duration = Duration::from_millis(2);
 const LAST: Duration = Duration::from_millis(100);
 
-/// So many subvolumes are named.
+/// So many subvolumes are named, and kept.
 const NAMED: usize = 3;
+const MOST: usize = 1000;
 
 /// The deleted subvolumes of a btrfs, by number: their names are gone.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,6 +54,7 @@ impl Deleted {
     pub fn add(&mut self, later: &[u64]) {
         let gone = self.pending.iter().filter(|id| !later.contains(id));
         self.freed.extend(gone);
+        self.freed.drain(..self.freed.len().saturating_sub(MOST));
         self.pending = later.to_vec();
     }
 
@@ -97,6 +102,8 @@ pub(super) struct Cleaners {
     reader: Option<(Sender<String>, Receiver<Answer>)>,
     /// When it was asked last, and whether it has not answered yet.
     asked: (f64, bool),
+    /// Which mount point was asked for last, where they are read in turn.
+    turn: usize,
     /// By mount point, with when they were read.
     deleted: BTreeMap<String, (f64, Deleted)>,
 }
@@ -150,6 +157,15 @@ impl Cleaners {
         self.asked = (now_s, ask.send(at.to_owned()).is_ok());
     }
 
+    /// Reads those of the next of these mount points, if that is due, and waits for no answer.
+    fn read_in_turn(&mut self, mounts: &[String], now_s: f64) {
+        self.hear(Duration::ZERO);
+        if !mounts.is_empty() && !self.asked.1 && now_s - self.asked.0 >= IDLE_S.0 {
+            self.turn = (self.turn + 1) % mounts.len();
+            self.ask(&mounts[self.turn], now_s);
+        }
+    }
+
     /// Takes the answer, if one is outstanding and comes soon enough.
     fn hear(&mut self, patience: Duration) {
         let Some((_, answers)) = self.reader.as_ref().filter(|_| self.asked.1) else {
@@ -180,7 +196,7 @@ impl Cleaners {
     /// Returns the deleted subvolumes by mount point, and forgets what was freed, and all that was read
     /// long before the last look at a thread.
     pub(super) fn drain(&mut self, looked_s: Option<f64>) -> BTreeMap<String, Deleted> {
-        let oldest_s = looked_s.unwrap_or(self.looked.0) - READ_S.1;
+        let oldest_s = looked_s.unwrap_or(self.looked.0) - IDLE_S.1;
         let all = self.deleted.iter();
         let found = all.map(|(at, (_, all))| (at.clone(), all.clone()));
         let found = found.collect();
@@ -213,6 +229,12 @@ fn reader() -> (Sender<String>, Receiver<Answer>) {
 }
 
 impl Sampler {
+    /// Reads the deleted subvolumes of the btrfs at these mount points in turn, though nobody waits
+    /// for a cleaner: their discards come with a later commit.
+    pub(crate) fn read_deleted(&mut self, mounts: &[String], now_s: f64) {
+        self.cleaners.read_in_turn(mounts, now_s);
+    }
+
     /// Lets a wait at a btrfs be one for its cleaner, if that works meanwhile on what it waits for.
     pub(super) fn look_at_cleaner(&mut self, sample: &mut Sample) {
         let stack = self.found.stacks[sample.stack].iter().map(String::as_str);
@@ -298,6 +320,31 @@ mod tests {
     }
 
     #[test]
+    fn they_are_read_in_turn_and_without_waiting() {
+        let (ask, asked) = channel();
+        let (tell, answers) = channel();
+        let mut cleaners = Cleaners {
+            reader: Some((ask, answers)),
+            ..Cleaners::default()
+        };
+        let mounts = ["/a", "/b"].map(str::to_owned);
+        for (now_s, at) in [
+            (5.0, Some("/b")),
+            (5.1, None),
+            (6.5, None),
+            (6.6, Some("/a")),
+        ] {
+            // The answer takes until 6.6 s.
+            if now_s == 6.6 {
+                tell.send(("/b".to_owned(), Some(vec![257]))).unwrap();
+            }
+            cleaners.read_in_turn(&mounts, now_s);
+            assert_eq!(asked.try_recv().ok().as_deref(), at, "{now_s}");
+        }
+        assert_eq!(cleaners.deleted["/b"].1.pending, [257]);
+    }
+
+    #[test]
     fn a_later_stretch_goes_on_where_the_earlier_ended() {
         let of = |freed: &[u64], pending: &[u64]| Deleted {
             freed: freed.to_vec(),
@@ -327,9 +374,9 @@ mod tests {
         let freed = |found: BTreeMap<String, Deleted>| found["/data"].freed.clone();
         assert_eq!(freed(cleaners.drain(None)), [257]);
         // Threads are looked at, and the cleaner no longer.
-        let found = cleaners.drain(Some(11.0));
+        let found = cleaners.drain(Some(41.0));
         assert_eq!(found["/data"].pending, [258]);
         assert!(freed(found).is_empty());
-        assert!(cleaners.drain(Some(12.0)).is_empty(), "too old");
+        assert!(cleaners.drain(Some(42.0)).is_empty(), "too old");
     }
 }
