@@ -288,7 +288,10 @@ impl Watcher {
             devices.any(|device| device.name == one.device)
         };
         let Observation { disks, mounted, .. } = &self.window;
-        let all = senders(piece, disks, mounted, &self.deleted).into_iter();
+        // What is only pending may be discarded much later.
+        let freed = self.deleted.iter().filter(|one| !one.1.freed.is_empty());
+        let freed = freed.map(|(at, all)| (at.clone(), all.clone())).collect();
+        let all = senders(piece, disks, mounted, &freed).into_iter();
         all.filter(watched).collect()
     }
 
