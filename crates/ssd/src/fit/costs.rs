@@ -142,8 +142,8 @@ pub(super) fn costs(records: &[Vec<Cell>], points: &[Point], all: &All, reads: &
         ..Costs::unknown(
             all_cells(records),
             &format!(
-                "all discards had about {}: only sizes that differ show what each discard and each MiB \
-                 costs",
+                "all discards whose time is known had about {}: only sizes that differ show what each \
+                 discard and each MiB costs",
                 last.size()
             ),
         )

@@ -370,6 +370,19 @@ fn notes(seen: &[Seen<'_>], fit: &Fit, alone: bool) -> Vec<String> {
             record::units::bytes((mib * record::units::MIB as f64) as u64)
         ));
     }
+    let all = seen
+        .iter()
+        .map(|seen| seen.evidence.all.discards)
+        .sum::<f64>() as u64;
+    let left_out = all.saturating_sub(fit.discards);
+    if left_out > all / 10 {
+        notes.push(format!(
+            "{} of {} are left out: reads ran beside them, or several were in flight, so only a bound \
+             of their time is known.",
+            record::units::count(left_out),
+            record::units::counted(all, "discard")
+        ));
+    }
     notes.extend((fit.of_one_size()).map(|holds| format!("A card of these figures {holds}")));
     if fit.points.iter().any(|p| p.queued) {
         notes.push(

@@ -475,7 +475,7 @@ fn free_space_beside_gives_no_bound() {
         let told = fit
             .notes
             .iter()
-            .any(|note| note.contains("1.5 GiB of free space"));
+            .any(|note| note.contains("1.5 GiB more were discarded"));
         assert_eq!(told, mapped == 12, "{:?}", fit.notes);
         // 4.1 ms and 233 µs for each MiB.
         let most_us = fit.service_at_most_us(128 * MIB).unwrap();
