@@ -287,5 +287,11 @@ mod tests {
             (place.tops.as_slice(), place.devices.len()),
             (&[number("259:0")][..], 1)
         );
+        // Without a journal it discards within the call.
+        assert!(disks.mounted(&sys)[0].discards_later);
+        let task = machine.root().join("sys/fs/ext4/nvme0n1p3/journal_task");
+        fs::create_dir_all(task.parent().unwrap()).unwrap();
+        fs::write(task, "<none>\n").unwrap();
+        assert!(!disks.mounted(&sys)[0].discards_later);
     }
 }

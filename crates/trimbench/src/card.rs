@@ -50,6 +50,7 @@ pub(crate) fn of_other_size(card: &Card, mean: u64) -> Option<String> {
 
 /// Returns why the time of discards of so many bytes, on average, is a guess by this card.
 pub(crate) fn guess(card: &Card, mean: u64) -> Option<String> {
+    // Of its own size the whole time was measured, of others nothing is known.
     if card.one_size().is_some() {
         return None;
     }

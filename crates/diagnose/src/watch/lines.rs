@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_rough_is_about_so_long() {
+    fn a_rough_wait_is_about_so_long() {
         let mut update = stall(0.0);
         update.blocked[0].rough = true;
         let text = text(&update);

@@ -126,7 +126,7 @@ pub struct Blocked {
     pub program: String,
     /// How long it was blocked, in seconds.
     pub seconds: f64,
-    /// Whether a single look stands for that time.
+    /// Whether few looks stand for most of that time.
     #[serde(skip)]
     pub rough: bool,
     /// How much of that is discards' fault, in seconds.

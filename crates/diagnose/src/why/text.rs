@@ -321,12 +321,36 @@ fn joined(names: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::why::frames::Reason;
 
     #[test]
     fn names_cannot_break_a_folded_line() {
         assert_eq!(
             joined(&["a; b\nc", "write", "submit_bio_wait"]),
             "a__b_c;write;submit_bio_wait"
+        );
+    }
+
+    #[test]
+    fn senders_that_took_next_to_nothing_are_one_line() {
+        let one = |in_drive_s| SenderWork {
+            device: "sda".to_owned(),
+            reason: Reason::XfsLog,
+            program: "kworker".to_owned(),
+            pid: None,
+            discards: 69,
+            bytes: 1 << 20,
+            mean_ms: None,
+            longest_ms: 0.0,
+            in_drive_s,
+            deleted: None,
+            deletion: None,
+        };
+        let text = senders(&[one(2.0), one(0.01), one(0.01)]);
+        assert_eq!(text.matches("sda").count(), 1, "{text}");
+        assert!(
+            text.ends_with("and 138 discards by 2 senders more, 20.0 ms in the drives\n"),
+            "{text}"
         );
     }
 }

@@ -428,10 +428,13 @@ fn doing(part: &PartJudged) -> String {
 
 /// `: TRIM ran at 9.1 GB/s (8.5 GiB/s)`, where it is known.
 fn trim(part: &PartJudged) -> String {
-    let bound = match part.discard.bytes_per_s_is_lower_bound {
-        _ if part.discards.unknown_copies => "up to ",
-        true => "no less than ",
-        false => "",
+    let is_least = part.discard.bytes_per_s_is_lower_bound;
+    let bound = match (is_least, part.discards.unknown_copies) {
+        // Too slow by the one, too fast by the other.
+        (true, true) => return String::new(),
+        (true, false) => "no less than ",
+        (false, true) => "up to ",
+        (false, false) => "",
     };
     let waits_s = part.discards.waits_s();
     // Beside pauses nothing went on at the drive's rate.

@@ -426,6 +426,11 @@ fn a_look_in_the_first_discards_is_behind_them_no_longer_than_they_last() {
     let victim = &waits(&seen, &Subject::All)[0];
     assert!((victim.discards_s - 0.05).abs() < 1e-9, "{victim:?}");
     assert_eq!((victim.blocked_s, victim.looks), (1.0, 1));
+    // A second look that stands for little makes it no surer.
+    let mut again = seen.sampled.samples[0].clone();
+    (again.at_s, again.stands_for_s) = (108.3, 0.1);
+    seen.sampled.samples.push(again);
+    assert_eq!(waits(&seen, &Subject::All)[0].looks, 1);
 }
 
 #[test]

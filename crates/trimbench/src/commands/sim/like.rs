@@ -14,6 +14,7 @@ use ssd::fit;
 use storage::FileSystem;
 
 use crate::commands::fit::made;
+use crate::commands::sim::LADDER;
 use crate::commands::sim::args::Common;
 use crate::commands::sim::setup::drives;
 use crate::exit::{Error, usage};
@@ -134,8 +135,8 @@ impl Recorded {
         let own = self.policy();
         (policy != own && policy != PolicyKind::None).then(|| {
             format!(
-                "{} shows the time of discards of about {} alone, so only {} can be simulated. A ladder \
-                 measures several sizes: trimbench fit DIRECTORY --output CARD; then add --profile CARD",
+                "{} shows the time of discards of about {} alone, so only {} can be simulated. {LADDER}; \
+                 then add --profile CARD",
                 self.name,
                 bytes(size),
                 own.name()

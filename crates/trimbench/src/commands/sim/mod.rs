@@ -57,14 +57,8 @@ fn one(args: &RunArgs) -> Result<Exit, Error> {
     verdict.summary += &guessed(&simulated, &outcome);
     text.print(&record_output::ended(record_made, &verdict, &text.style()));
     text.print(&format!("\n{}", table::single(&simulated, &outcome)));
-    let own = recorded
-        .iter()
-        .flat_map(|recorded| recorded.notes_on(&simulated, &verdict));
-    let notes = recorded
-        .iter()
-        .flat_map(|recorded| &recorded.notes)
-        .cloned();
-    noted(&text, notes.chain(own).chain(of_cards(&simulated)));
+    let notes = notes(recorded.as_ref(), [(&simulated, &outcome)]);
+    noted(&text, notes.into_iter().chain(of_cards(&simulated)));
     if let Some(record) = record {
         record.whole_record(record_made)?;
     }
@@ -146,14 +140,11 @@ fn compare(args: &CompareArgs) -> Result<Exit, Error> {
     text.print(&table::all(&setups, &figures, &front));
     // All have the same drives, so one setup has all notes.
     let with_all = setups.iter().max_by_key(|setup| cuts(setup));
-    let notes = recorded
-        .iter()
-        .flat_map(|recorded| &recorded.notes)
-        .cloned();
+    let notes = notes(recorded.as_ref(), setups.iter().zip(&outcomes));
     // What is left out is so because of the card.
     let with_all = with_all.filter(|_| left_out.is_none());
     let of_cards = with_all.into_iter().flat_map(of_cards);
-    noted(&text, notes.chain(left_out).chain(of_cards));
+    noted(&text, notes.into_iter().chain(left_out).chain(of_cards));
     if let Some(json) = json {
         let runs = setups.iter().zip(&outcomes).zip(&front);
         let runs = runs.map(|((setup, outcome), &front)| row(setup, outcome, Some(front)));
@@ -179,6 +170,19 @@ fn setup_of(
         Some(recorded) => recorded.with(policy),
         None => setup::of(common, policy),
     }
+}
+
+/// Notes on repeats of a recorded run.
+fn notes<'s>(
+    recorded: Option<&Recorded>,
+    runs: impl IntoIterator<Item = (&'s Setup, &'s Outcome)>,
+) -> Vec<String> {
+    let Some(recorded) = recorded else {
+        return Vec::new();
+    };
+    let runs = runs.into_iter();
+    let own = runs.flat_map(|(setup, outcome)| recorded.notes_on(setup, &outcome.verdict));
+    recorded.notes.iter().cloned().chain(own).collect()
 }
 
 fn noted(text: &Stream, notes: impl Iterator<Item = String>) {

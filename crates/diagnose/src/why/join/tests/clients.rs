@@ -178,6 +178,13 @@ fn discards_that_xfs_sends_after_the_command_are_named() {
     assert!(sentence(&seen).contains(late));
     seen.trace.deleters[0].pid = 6;
     assert!(!sentence(&seen).contains(late));
+    // Where the command's own processes delete elsewhere, a stranger is none of them.
+    let mut own = seen.trace.deleters[0].clone();
+    (own.pid, own.on) = (7, None);
+    seen.trace.deleters[0].pid = 99;
+    seen.trace.deleters.push(own);
+    assert!(!sentence(&seen).contains(late));
+    seen.trace.deleters.truncate(1);
     seen.trace.deleters[0].pid = 7;
     seen.mounted[0].discards_later = false;
     assert!(!sentence(&seen).contains(late));
