@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::common::gate::{Need, lacks};
 use crate::common::loop_fs::{Fs, must};
 use crate::common::run::{run, start, trimbench};
-use crate::rm_place::ground;
+use crate::rm_place::{ground, written};
 use crate::watch::updates;
 use crate::why::conforms;
 
@@ -160,10 +160,7 @@ fn watch_names_deleted_snapshots_for_the_discards_of_their_commit() {
     let path = |name: &str| here.join(name).to_string_lossy().into_owned();
     for name in ["one", "two"] {
         must("btrfs", &["subvolume", "create", &path(name)]);
-        let content: Vec<u8> = std::iter::repeat_with(|| fastrand::u8(..))
-            .take(64 << 20)
-            .collect();
-        fs::write(here.join(name).join("large"), content).unwrap();
+        written(&here.join(name).join("large"), 64);
     }
     must("sync", &["-f", &path(".")]);
     let mut command = trimbench();

@@ -301,14 +301,20 @@ mod tests {
         }
     }
 
-    #[test]
-    fn where_they_cannot_be_read_none_was_freed() {
-        let (ask, _asked) = channel();
+    /// Cleaners whose questions are seen, and answered by hand.
+    fn asking() -> (Cleaners, Receiver<String>, Sender<Answer>) {
+        let (ask, asked) = channel();
         let (tell, answers) = channel();
-        let mut cleaners = Cleaners {
+        let cleaners = Cleaners {
             reader: Some((ask, answers)),
             ..Cleaners::default()
         };
+        (cleaners, asked, tell)
+    }
+
+    #[test]
+    fn where_they_cannot_be_read_none_was_freed() {
+        let (mut cleaners, _asked, tell) = asking();
         for read in [Some(vec![257, 258]), None, Some(vec![258])] {
             cleaners.asked.1 = true;
             tell.send(("/data".to_owned(), read.clone())).unwrap();
@@ -321,12 +327,7 @@ mod tests {
 
     #[test]
     fn they_are_read_in_turn_and_without_waiting() {
-        let (ask, asked) = channel();
-        let (tell, answers) = channel();
-        let mut cleaners = Cleaners {
-            reader: Some((ask, answers)),
-            ..Cleaners::default()
-        };
+        let (mut cleaners, asked, tell) = asking();
         let mounts = ["/a", "/b"].map(str::to_owned);
         for (now_s, at) in [
             (5.0, Some("/b")),
