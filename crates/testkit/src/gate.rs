@@ -227,11 +227,9 @@ fn entered(operation: FlockOperation) -> File {
 /// One of the files by which test processes know of each other.
 fn locked(kind: &str, operation: FlockOperation) -> File {
     let path = std::env::temp_dir().join(format!("trimbench-tests.{kind}"));
-    let file = fs::OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(&path)
+    // Another user's can be read, and neither written nor created anew.
+    let file = File::open(&path)
+        .or_else(|_| File::create(&path))
         .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     flock(&file, operation).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     file

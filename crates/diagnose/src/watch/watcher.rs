@@ -5,7 +5,6 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use linux::SysRoot;
 use linux::pressure::Pressure;
-use storage::FileSystem;
 use storage::counter;
 use storage::disks::{Disks, Place};
 use storage::stack::Pending;
@@ -58,8 +57,6 @@ pub struct Watcher {
     /// The window that waits are explained by.
     window: Observation,
     pending: Vec<(Place, Pending)>,
-    /// Where a btrfs is mounted that discards.
-    btrfs: Vec<String>,
     /// Subvolumes that were freed and whose discards have not come yet, by mount point.
     deleted: BTreeMap<String, Deleted>,
     /// The table of mounts that both come from.
@@ -96,7 +93,6 @@ impl Watcher {
                 ..Observation::default()
             },
             pending: Vec::new(),
-            btrfs: Vec::new(),
             deleted: BTreeMap::new(),
             mounts: String::new(),
             surveyed: Instant::now(),
@@ -128,7 +124,7 @@ impl Watcher {
                 budget = BUDGET_IN_DISCARDS;
             }
         }
-        self.sampler.read_deleted(&self.btrfs, now_s);
+        self.sampler.read_deleted(&self.window.mounted, now_s);
         self.sampler.turn(now_s, period.mul_f64(budget).max(LEAST));
     }
 
@@ -217,10 +213,6 @@ impl Watcher {
         (self.mounts, self.surveyed) = (mounts, Instant::now());
         self.window.mounted = self.window.disks.mounted(&self.sys);
         self.pending = self.window.disks.pending(&self.sys);
-        let is_btrfs =
-            |one: &&Place| one.discards_later && one.file_system == Some(FileSystem::Btrfs);
-        let btrfs = self.window.mounted.iter().filter(is_btrfs);
-        self.btrfs = btrfs.map(|one| one.at.clone()).collect();
     }
 
     /// Adds a stretch to the window, and forgets what is too old for it.
@@ -288,10 +280,7 @@ impl Watcher {
             devices.any(|device| device.name == one.device)
         };
         let Observation { disks, mounted, .. } = &self.window;
-        // What is only pending may be discarded much later.
-        let freed = self.deleted.iter().filter(|one| !one.1.freed.is_empty());
-        let freed = freed.map(|(at, all)| (at.clone(), all.clone())).collect();
-        let all = senders(piece, disks, mounted, &freed).into_iter();
+        let all = senders(piece, disks, mounted, &self.deleted).into_iter();
         all.filter(watched).collect()
     }
 

@@ -189,7 +189,9 @@ impl Observer {
         let mut next = Instant::now();
         while !over() {
             sampler.follow(follower.turn());
-            sampler.turn(monotonic_s(), budget);
+            let now_s = monotonic_s();
+            sampler.read_deleted(&self.mounted, now_s);
+            sampler.turn(now_s, budget);
             self.read();
             next += self.period;
             match next.checked_duration_since(Instant::now()) {

@@ -264,7 +264,8 @@ fn cleaned(
     let is_here = |one: &&Place| identity.is_some() && one.identity.as_ref() == identity;
     let mut here = mounted.iter().filter(is_here);
     let found = here.find_map(|place| deleted.get(&place.at));
-    found.filter(|found| !found.is_empty()).cloned()
+    // What is only pending may be discarded much later.
+    found.filter(|found| !found.freed.is_empty()).cloned()
 }
 
 /// The names of the drives that a subject works on: where these processes of it wait, send discards

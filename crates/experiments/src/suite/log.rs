@@ -170,6 +170,13 @@ pub struct Writer {
     file: File,
 }
 
+impl Drop for Writer {
+    fn drop(&mut self) {
+        // A child of this process may have a copy of the file still.
+        let _ = flock(&self.file, FlockOperation::Unlock);
+    }
+}
+
 impl Writer {
     /// Opens a log for a suite, and returns what it holds of that suite already. A new file gets
     /// the head. Nobody else can write it as long as this lives.

@@ -152,7 +152,7 @@ fn a_commit_beside_an_idle_cleaner_names_no_subvolume() {
 
 /// Nobody waits for the cleaner of a few large files, and their discards come with a later commit.
 #[test]
-fn watch_names_deleted_snapshots_for_the_discards_of_their_commit() {
+fn watch_and_why_name_deleted_snapshots_for_the_discards_of_their_commit() {
     let Some(place) = ground(Fs::Btrfs, "discard=sync", 2048) else {
         return;
     };
@@ -167,6 +167,10 @@ fn watch_names_deleted_snapshots_for_the_discards_of_their_commit() {
     command.args(["watch", &path("."), "--json", "-"]);
     let mut watch = start(command);
     watch.until_printed(2);
+    let mut command = trimbench();
+    command.args(["why", "--all", "--for", "8s", "--json", "-"]);
+    let why = start(command);
+    std::thread::sleep(Duration::from_millis(500));
     for name in ["one", "two"] {
         must("btrfs", &["subvolume", "delete", &path(name)]);
     }
@@ -179,12 +183,13 @@ fn watch_names_deleted_snapshots_for_the_discards_of_their_commit() {
     std::thread::sleep(Duration::from_millis(1500));
     watch.signal(Signal::TERM);
     let watched = updates(&watch.wait().stdout);
-    let senders = watched
-        .iter()
-        .flat_map(|one| one["senders"].as_array().unwrap());
-    let named = senders.filter(|one| !one["deleted"].is_null());
-    let freed: Vec<u64> = named
-        .flat_map(|one| numbers(&one["deleted"])[0].clone())
-        .collect();
-    assert!(!freed.is_empty(), "{watched:#?}");
+    let explained: Value = serde_json::from_str(&why.wait().stdout).unwrap();
+    for reports in [watched, vec![explained]] {
+        let senders = reports
+            .iter()
+            .flat_map(|one| one["senders"].as_array().unwrap());
+        let mut named = senders.filter(|one| !one["deleted"].is_null());
+        let freed = named.any(|one| !numbers(&one["deleted"])[0].is_empty());
+        assert!(freed, "{reports:#?}");
+    }
 }

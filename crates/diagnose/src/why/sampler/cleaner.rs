@@ -14,6 +14,7 @@ use linux::subvolume::{cleaners, pending};
 use linux::tasks::Thread;
 use serde::{Deserialize, Serialize};
 use storage::FileSystem;
+use storage::disks;
 
 use super::{Sample, Sampler};
 use crate::why::frames::{Place, cleans, may_wait_for_cleaner};
@@ -157,12 +158,18 @@ impl Cleaners {
         self.asked = (now_s, ask.send(at.to_owned()).is_ok());
     }
 
-    /// Reads those of the next of these mount points, if that is due, and waits for no answer.
-    fn read_in_turn(&mut self, mounts: &[String], now_s: f64) {
+    /// Reads those of the next btrfs of these, if that is due, and waits for no answer.
+    fn read_in_turn(&mut self, mounted: &[disks::Place], now_s: f64) {
         self.hear(Duration::ZERO);
-        if !mounts.is_empty() && !self.asked.1 && now_s - self.asked.0 >= IDLE_S.0 {
-            self.turn = (self.turn + 1) % mounts.len();
-            self.ask(&mounts[self.turn], now_s);
+        if self.asked.1 || now_s - self.asked.0 < IDLE_S.0 {
+            return;
+        }
+        let is_btrfs =
+            |one: &&disks::Place| one.discards_later && one.file_system == Some(FileSystem::Btrfs);
+        let all: Vec<&disks::Place> = mounted.iter().filter(is_btrfs).collect();
+        self.turn += 1;
+        if let Some(next) = all.get(self.turn % all.len().max(1)) {
+            self.ask(&next.at, now_s);
         }
     }
 
@@ -229,10 +236,10 @@ fn reader() -> (Sender<String>, Receiver<Answer>) {
 }
 
 impl Sampler {
-    /// Reads the deleted subvolumes of the btrfs at these mount points in turn, though nobody waits
-    /// for a cleaner: their discards come with a later commit.
-    pub(crate) fn read_deleted(&mut self, mounts: &[String], now_s: f64) {
-        self.cleaners.read_in_turn(mounts, now_s);
+    /// Reads the deleted subvolumes of each btrfs here that discards, one after the other, though nobody
+    /// waits for a cleaner: their discards come with a later commit.
+    pub(crate) fn read_deleted(&mut self, mounted: &[disks::Place], now_s: f64) {
+        self.cleaners.read_in_turn(mounted, now_s);
     }
 
     /// Lets a wait at a btrfs be one for its cleaner, if that works meanwhile on what it waits for.
@@ -326,9 +333,23 @@ mod tests {
     }
 
     #[test]
-    fn they_are_read_in_turn_and_without_waiting() {
+    fn those_that_discard_are_read_in_turn_and_without_waiting() {
         let (mut cleaners, asked, tell) = asking();
-        let mounts = ["/a", "/b"].map(str::to_owned);
+        let mounted = [
+            ("/a", FileSystem::Btrfs, true),
+            ("/ext4", FileSystem::Ext, true),
+            ("/nodiscard", FileSystem::Btrfs, false),
+            ("/b", FileSystem::Btrfs, true),
+        ];
+        let mounted = mounted.map(|(at, file_system, discards_later)| disks::Place {
+            at: at.to_owned(),
+            file_system: Some(file_system),
+            tops: Vec::new(),
+            devices: Vec::new(),
+            exact: Vec::new(),
+            identity: None,
+            discards_later,
+        });
         for (now_s, at) in [
             (5.0, Some("/b")),
             (5.1, None),
@@ -339,7 +360,7 @@ mod tests {
             if now_s == 6.6 {
                 tell.send(("/b".to_owned(), Some(vec![257]))).unwrap();
             }
-            cleaners.read_in_turn(&mounts, now_s);
+            cleaners.read_in_turn(&mounted, now_s);
             assert_eq!(asked.try_recv().ok().as_deref(), at, "{now_s}");
         }
         assert_eq!(cleaners.deleted["/b"].1.pending, [257]);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use ::sim::{Drives, PolicyKind, Setup, WorkloadKind};
 use judge::Verdict;
 use judge::counting;
-use judge::verdict::Foreground;
+use judge::verdict::{Discard, Foreground};
 use record::as_drive::slower;
 use record::units::{bytes, latency_us, percent, seconds};
 use record::{DeviceColumns, DiscardSetting, LoopKind, RunRecord, Slower, Target};
@@ -25,6 +25,9 @@ const LEAST_PARALLEL: u32 = 32;
 
 /// A volume is filled to this share at most.
 const MOST_FILLED: f64 = 0.9;
+
+/// Discards that the kernel lets be in flight at most.
+const MOST_DEPTH: u64 = 1024;
 
 /// Most extents that are rebuilt; a record with more discards than that is one of many small
 /// files.
@@ -100,6 +103,9 @@ impl Recorded {
         if reads.is_some() {
             setup.per_io = Duration::ZERO;
         }
+        if let Some(depth) = in_flight(&record, &verdict.discard) {
+            (setup.parameters.depth, setup.parameters.throttled_depth) = (depth, depth);
+        }
         setup.size = extents.iter().sum();
         setup.extents = extents;
         let target = &record.head.target;
@@ -150,7 +156,9 @@ impl Recorded {
             return Err(usage(format!("--policy {}: {why}", policy.name())));
         }
         let mut setup = self.setup.clone();
-        (setup.policy, setup.parameters) = (policy, policy.usual());
+        if policy != setup.policy {
+            (setup.policy, setup.parameters) = (policy, policy.usual());
+        }
         Ok(setup)
     }
 
@@ -247,6 +255,28 @@ fn paused(chunks: &[Chunk], verdict: &Verdict, size: u64) -> Option<String> {
             "The record's discards of {size} took {took} with pauses; here they are sent without."
         )
     })
+}
+
+/// The drive's discards in flight of a file system that waits for none. On average its own are half of
+/// those that it sends at once, and a device above the drive may cut each into several.
+fn in_flight(record: &RunRecord, discard: &Discard) -> Option<u64> {
+    let top = record.head.devices.iter().position(|one| one.level == 0)?;
+    let device = &record.intervals.devices[top];
+    let within = fit::window(record);
+    let least = counting::significant(&device.discard_bytes[within.clone()]);
+    let (mut sent, mut wait_ms) = (0.0, 0.0);
+    for i in within.filter(|&i| device.discard_bytes[i] >= least) {
+        sent += f64::from(device.discards[i]);
+        wait_ms += f64::from(device.discard_ms[i]);
+    }
+    let average = wait_ms / 1e3 / discard.active_s?;
+    let all_at_once = 2.0 * average >= sent;
+    let own = if all_at_once { sent } else { average.max(1.0) };
+    let pieces = discard.commands? as f64 / sent;
+    let depth = own * pieces;
+    depth
+        .is_finite()
+        .then(|| (depth.round() as u64).clamp(1, MOST_DEPTH))
 }
 
 /// Reads as their readers observed them.
@@ -495,16 +525,20 @@ mod tests {
         }
     }
 
-    /// The sentence about missing waits in a repeat of a simulated deletion of such extents.
-    fn missing(extents: &[u64]) -> Option<String> {
+    /// The sentence about missing waits in a repeat of a simulated deletion of such extents, of which
+    /// XFS sends so many at once.
+    fn missing(policy: PolicyKind, at_once: u64, extents: &[u64]) -> Option<String> {
         let card = ssd::profiles::by_name("crucial-t500-2tb").unwrap();
         // Beside its bytes, a discard costs nothing.
         let card = card.with("discard.a=0").unwrap();
         let card = card.with("discard.b=300us/MiB").unwrap();
         let drives = Drives::single(card);
-        let mut recorded = Setup::new(drives, PolicyKind::Ext4Online, WorkloadKind::DropFile);
+        let mut recorded = Setup::new(drives, policy, WorkloadKind::DropFile);
+        let parameters = &mut recorded.parameters;
+        (parameters.depth, parameters.throttled_depth) = (at_once, at_once);
         recorded.extents = extents.iter().map(|mib| mib * MIB).collect();
-        let record = ::sim::run(&recorded).unwrap().record;
+        let mut record = ::sim::run(&recorded).unwrap().record;
+        record.head.target.fs = Some(policy.allocator().name().to_owned());
         let file = tempfile::NamedTempFile::new().unwrap();
         let mut writer = RecordWriter::new(&file);
         record.lines().for_each(|line| writer.write(&line).unwrap());
@@ -523,9 +557,12 @@ mod tests {
     #[test]
     fn waits_that_a_repeat_lacks_are_named_with_the_recorded_one() {
         let mixed = [100, 10, 4, 20, 8].repeat(12);
-        let text = missing(&mixed).unwrap();
+        let text = missing(PolicyKind::Ext4Online, 1, &mixed).unwrap();
         assert!(text.contains("a read waited up to 30."), "{text}");
-        assert_eq!(missing(&[50; 24]), None);
+        assert_eq!(missing(PolicyKind::Ext4Online, 1, &[50; 24]), None);
+        for at_once in [1, 24] {
+            assert_eq!(missing(PolicyKind::XfsOnline, at_once, &[50; 24]), None);
+        }
     }
 
     #[test]
