@@ -345,6 +345,7 @@ fn head(setup: &Setup, actors: &[ActorInfo], stack: &Stack) -> Head {
     let bytes = setup.volume_bytes();
     let count = setup.drives.cards.len() as u64;
     let limits = stack.limits();
+    let kind = setup.allocator.unwrap_or(setup.policy.allocator());
     let devices = setup.drives.cards.iter().enumerate().map(|(at, card)| {
         let discard = card.figures().discard.as_ref();
         DeviceInfo {
@@ -379,7 +380,7 @@ fn head(setup: &Setup, actors: &[ActorInfo], stack: &Stack) -> Head {
             path: setup.drives.name.clone(),
             mount: None,
             source: None,
-            fs: Some(setup.allocator().name().to_owned()),
+            fs: Some(kind.name().to_owned()),
             options: vec![setup.policy.name().to_owned()],
             discard: match limits {
                 Some(_) => setup.policy.setting(),

@@ -6,6 +6,9 @@ use super::update::{Blocked, DeviceUpdate, Update, Work};
 use crate::why::SenderWork;
 use crate::why::frames::Reason;
 
+/// Less than so many seconds by TRIM have no words.
+const LEAST_S: f64 = 0.02;
+
 /// At most so many senders and blocked processes have a line in an update.
 const MOST: usize = 5;
 
@@ -29,7 +32,9 @@ pub fn text(update: &Update, pending: &mut Vec<String>) -> String {
     if text.is_empty() {
         text = format!("{time} idle\n");
     }
-    for one in update.senders.iter().take(MOST) {
+    // Of one that sent before, the rest came to an end.
+    let sent = update.senders.iter().filter(|one| one.discards > 0);
+    for one in sent.take(MOST) {
         text += &format!("{time}   {}\n", sender(one, update.seconds));
     }
     let long = |one: &&Blocked| one.seconds >= update.seconds / 10.0;
@@ -113,6 +118,9 @@ fn blocked(one: &Blocked, seconds: f64) -> String {
         show::seconds(one.seconds.min(seconds)),
         show::seconds(seconds)
     );
+    if one.discards_s >= LEAST_S && !one.cause.is_discards() {
+        text += &format!(" ({} by TRIM)", show::seconds(one.discards_s));
+    }
     if let Some(call) = one.call {
         text += &format!(" in {call}");
     }
@@ -205,14 +213,13 @@ mod tests {
     fn the_cleaner_is_named_with_the_subvolumes_unless_discards_explain_the_wait() {
         let mut update = stall(0.0);
         let mut deleted = Deleted::default();
-        deleted.add(&[257, 258]);
-        deleted.add(&[258]);
+        deleted.add(&[257, 258], 1.0);
+        deleted.add(&[258], 2.0);
         update.blocked[0].place = Place::Cleaner;
         update.blocked[0].deleted = Some(deleted);
         assert!(text(&update).contains("in write: behind discards on /mnt/lab"));
-        update.blocked[0].cause = Cause::Commit;
-        let expected =
-            "in write: btrfs-cleaner on /mnt/lab: the cleaner freed subvolume 257 (1 more pending)";
+        (update.blocked[0].cause, update.blocked[0].discards_s) = (Cause::Commit, 0.2);
+        let expected = "of 1.0 s (0.20 s by TRIM) in write: btrfs-cleaner on /mnt/lab: the cleaner freed subvolume 257 (1 more pending)";
         assert!(text(&update).contains(expected), "{}", text(&update));
         (update.blocked[0].place, update.blocked[0].deleted) = (Place::Quotas, None);
         let text = text(&update);

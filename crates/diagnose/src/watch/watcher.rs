@@ -164,16 +164,10 @@ impl Watcher {
         }
         update.senders = self.senders(&piece);
         // A commit discards at once all that was freed before it.
-        let named: Vec<&Deleted> = update
-            .senders
-            .iter()
-            .filter_map(|one| one.deleted.as_ref())
-            .collect();
-        let done = self
-            .deleted
-            .values_mut()
-            .filter(|one| named.contains(&&**one));
-        done.for_each(|one| one.freed.clear());
+        for named in update.senders.iter().filter_map(|one| one.deleted.as_ref()) {
+            let all = self.deleted.values_mut();
+            all.for_each(|one| one.forget(&named.freed));
+        }
         update.blocked = self.blocked();
         update.pressure = self.pressure(seconds);
         update.debts = self.debts();

@@ -28,6 +28,8 @@ const MOST: f64 = 0.5;
 pub(super) const PART: f64 = 0.1;
 /// Of all time, a fault is at least this share, and so many seconds.
 const LEAST: (f64, f64) = (0.02, 0.02);
+/// So many seconds are a stall, however long the process slept before and after it.
+const STALL_S: f64 = 0.2;
 /// Fewer looks than this at a victim make rough figures.
 pub(super) const FEW_LOOKS: u64 = 10;
 
@@ -146,10 +148,14 @@ fn in_order(
     all.sort_by(|a, b| {
         // Next to nothing in discards doesn't make one the first.
         let long_s = |one: &Victim| Some(one.discards_s).filter(|one| *one >= LEAST.1);
-        // Of a whole machine, the own waits of `trimbench rm` and `watch` are not the question.
-        let is_other = |one: &Victim| *subject != Subject::All || one.name != "trimbench";
-        (long_s(b), is_other(b), b.blocked_s, b.seconds)
-            .partial_cmp(&(long_s(a), is_other(a), a.blocked_s, a.seconds))
+        // Of a whole machine, who waits for its own discards is not the question.
+        let is_other = |one: &Victim| {
+            let own_s = one.seconds_of(Cause::InDiscards);
+            *subject != Subject::All || one.name != "trimbench" && own_s <= MOST * one.discards_s
+        };
+        let waits = |one: &Victim| long_s(one).is_some() && is_other(one);
+        (waits(b), long_s(b), is_other(b), b.blocked_s, b.seconds)
+            .partial_cmp(&(waits(a), long_s(a), is_other(a), a.blocked_s, a.seconds))
             .unwrap_or(std::cmp::Ordering::Equal)
     });
     let (mut servers, mut own): (Vec<Victim>, Vec<Victim>) = all
@@ -236,7 +242,9 @@ fn main_cause(victim: &Victim) -> Option<Cause> {
 
 fn verdict(victim: &Victim) -> Verdict {
     let (least_share, least_s) = LEAST;
-    let counts = |seconds: f64| seconds >= least_share * victim.seconds && seconds >= least_s;
+    let counts = |seconds: f64| {
+        seconds >= STALL_S || seconds >= least_share * victim.seconds && seconds >= least_s
+    };
     // What was traced is no slip of a few looks.
     let traced = victim.traced_s > 0.0 && victim.traced_s >= least_share * victim.seconds;
     let some = traced || counts(victim.discards_s);

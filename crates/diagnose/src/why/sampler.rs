@@ -30,6 +30,9 @@ const LONGEST_S: f64 = 1.0;
 /// only briefly.
 const OF_LATE_S: f64 = 2.0;
 
+/// The first look at one that was not stands for so long at most, in seconds: it ran until then.
+const FIRST_S: f64 = 0.1;
+
 /// So many threads are asked for their call as well while they sleep.
 const FEW: usize = 500;
 
@@ -389,6 +392,7 @@ impl Sampler {
         known.looked_s = now_s;
         known.looks = known.looks.wrapping_add(1);
         let (looks, light, kernel) = (known.looks, self.light, known.looked.kernel);
+        let was_blocked = now_s - known.blocked_s < OF_LATE_S;
         // A program that has started another by execve has its name.
         if known.looked.comm != stat.comm && !stat.kernel {
             known.looked.comm = stat.comm;
@@ -437,6 +441,9 @@ impl Sampler {
                     self.look_at_cleaner(&mut sample);
                 }
                 None => {
+                    if !was_blocked {
+                        sample.stands_for_s = stands_for_s.min(FIRST_S);
+                    }
                     sample.call = thread.call();
                     self.waits(thread, &mut sample);
                     let stack = &self.found.stacks[sample.stack];

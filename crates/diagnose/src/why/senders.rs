@@ -52,11 +52,19 @@ pub(crate) fn senders(
         let (reason, identity) = (*reason, identity.clone());
         let deletion = deletion(trace, sender, reason, identity.as_ref());
         let cleaned = match (reason, &deletion) {
-            (Reason::BtrfsCommit, None) => cleaned(deleted, identity.as_ref(), mounted),
+            (Reason::BtrfsCommit, None) => cleaned(deleted, sender, identity.as_ref(), mounted),
             _ => None,
         };
         let program = (is_programs(reason) && !is_worker(&sender.comm)).then_some(sender.pid);
-        let key = (sender.device, reason, identity, program);
+        let deleter = deletion.as_ref().map(|one| one.pid);
+        let key = (
+            sender.device,
+            reason,
+            identity,
+            program,
+            deleter,
+            cleaned.clone(),
+        );
         let work = SenderWork {
             device: disks.name(sender.device),
             reason,
@@ -75,12 +83,10 @@ pub(crate) fn senders(
             Some(index) => {
                 let (known, last_s) = (&mut found[index], &mut keys[index].1);
                 known.add(&work);
-                let earlier = known.deletion.take();
-                known.deletion = match sender.last_s >= *last_s {
-                    true => work.deletion.or(earlier),
-                    false => earlier.or(work.deletion),
-                };
-                *last_s = last_s.max(sender.last_s);
+                // Each has all that its deleter had freed by then.
+                if sender.last_s >= *last_s {
+                    (known.deletion, *last_s) = (work.deletion, sender.last_s);
+                }
             }
             None => {
                 keys.push((key, sender.last_s));
@@ -215,9 +221,9 @@ fn deletion(
         reason,
         Reason::ExtCommit | Reason::XfsLog | Reason::BtrfsCommit
     );
-    let paused_s = trace.paused_s.get(&sender.device).filter(|_| commits);
+    let paused_s = sender.paused_s.filter(|_| commits);
     let is_large = |one: &Deleter| one.bytes == 0 || one.bytes.saturating_mul(TINY) >= sender.bytes;
-    let is_recent = |one: &Deleter| paused_s.is_none_or(|at_s| one.last_s > *at_s);
+    let is_recent = |one: &Deleter| paused_s.is_none_or(|at_s| one.last_s > at_s);
     let rank = |one: &Deleter| (is_recent(one) && is_large(one), is_large(one));
     let order = |a: &&Deleter, b: &&Deleter| {
         let within = match rank(a) {
@@ -228,9 +234,7 @@ fn deletion(
     };
     let counts_all = system(reason) == Some(FileSystem::Btrfs);
     // Others go on beside it: a program that syncs has btrfs discard its log's old blocks.
-    let is_over = |one: &Deleter| {
-        counts_all && !is_recent(one) && paused_s.is_some_and(|at_s| sender.first_s > *at_s)
-    };
+    let is_over = |one: &Deleter| counts_all && !is_recent(one);
     let all = trace.deleters.iter().filter(|one| {
         one.on.as_ref() == Some(identity)
             && one.first_s + delay_s <= sender.last_s
@@ -255,17 +259,19 @@ fn deletion(
     })
 }
 
-/// The subvolumes of a file system that its cleaner freed.
+/// The subvolumes of a file system that its cleaner freed for a commit that a sender discards: after
+/// the last one, as far as that is sure.
 fn cleaned(
     deleted: &BTreeMap<String, Deleted>,
+    sender: &Sender,
     identity: Option<&Identity>,
     mounted: &[Place],
 ) -> Option<Deleted> {
     let is_here = |one: &&Place| identity.is_some() && one.identity.as_ref() == identity;
     let mut here = mounted.iter().filter(is_here);
-    let found = here.find_map(|place| deleted.get(&place.at));
-    // What is only pending may be discarded much later.
-    found.filter(|found| !found.freed.is_empty()).cloned()
+    let found = here.find_map(|place| deleted.get(&place.at))?;
+    let from_s = sender.paused_s.unwrap_or(f64::NEG_INFINITY);
+    found.freed_between(from_s, sender.last_s)
 }
 
 /// The names of the drives that a subject works on: where these processes of it wait, send discards
@@ -402,8 +408,8 @@ mod tests {
     fn who_freed_a_small_part_is_not_blamed_and_the_cleaners_subvolumes_are_named() {
         let mounted = [on("/a", "btrfs", uuid("a"), &[A])];
         let mut deleted = Deleted::default();
-        deleted.add(&[281, 283]);
-        deleted.add(&[283]);
+        deleted.add(&[281, 283], 90.0);
+        deleted.add(&[283], 91.0);
         let known = BTreeMap::from([("/a".to_owned(), deleted.clone())]);
         let mut trace = Trace::default();
         // The cleaner's 400 MiB, and the 11 MiB of a commit beside it.
@@ -470,9 +476,8 @@ mod tests {
         let blamed = |paused_s: Option<f64>, reason| {
             let mut trace = Trace::default();
             let mut sender = Sender::of_test(DRIVE, reason, 10, 1.0);
-            (sender.on, sender.last_s) = (A, 100.0);
+            (sender.on, sender.last_s, sender.paused_s) = (A, 100.0, paused_s);
             trace.senders.push(sender);
-            trace.paused_s.extend(paused_s.map(|at_s| (DRIVE, at_s)));
             // A large deletion, a later one, and one that frees next to nothing.
             trace.deleters = vec![
                 one(7, 60.0, 1 << 30),
@@ -494,22 +499,43 @@ mod tests {
     #[test]
     fn a_commit_that_frees_a_log_is_no_earlier_deletion() {
         let mounted = [on("/a", "btrfs", uuid("a"), &[A])];
-        let blamed = |first_s: f64, freed_mib: u64| {
+        let blamed = |paused_s: Option<f64>, freed_mib: u64| {
             let mut trace = Trace::default();
             let mut sender = Sender::of_test(DRIVE, Reason::BtrfsCommit, 90, 1.0);
-            (sender.on, sender.first_s, sender.last_s) = (A, first_s, 100.0);
+            (sender.on, sender.last_s, sender.paused_s) = (A, 100.0, paused_s);
             trace.senders.push(sender);
-            trace.paused_s.insert(DRIVE, 95.0);
             let mut one = deleter(uuid("a"), "btrfs", 7, 80.0);
             (one.last_s, one.bytes) = (90.0, freed_mib << 20);
             trace.deleters = vec![one];
             let found = named(&trace, &mounted);
             found[0].deletion.as_ref().map(|one| one.pid)
         };
-        assert_eq!(blamed(99.9, 200), None);
-        // Those before the pause are among them; or far more was discarded than it freed.
-        assert_eq!(blamed(85.0, 200), Some(7));
-        assert_eq!(blamed(85.0, 40), None);
+        assert_eq!(blamed(Some(95.0), 200), None);
+        // It went on after the pause; or far more was discarded than it freed.
+        assert_eq!(blamed(Some(85.0), 200), Some(7));
+        assert_eq!(blamed(None, 40), None);
+    }
+
+    #[test]
+    fn each_burst_of_a_thread_has_its_own_deleter() {
+        let mounted = [on("/a", "btrfs", uuid("a"), &[A])];
+        let mut trace = Trace::default();
+        for (pid, deleted_s) in [(7, 80.0), (8, 90.0), (8, 95.0)] {
+            let mut sender = Sender::of_test(DRIVE, Reason::BtrfsCommit, 90, 1.0);
+            (sender.on, sender.last_s) = (A, deleted_s + 1.0);
+            sender.paused_s = Some(deleted_s - 1.0);
+            trace.senders.push(sender);
+            let mut one = deleter(uuid("a"), "btrfs", pid, deleted_s);
+            (one.last_s, one.bytes) = (deleted_s, 90 << 20);
+            trace.deleters.retain(|known| known.pid != pid);
+            trace.deleters.push(one);
+        }
+        trace.deleters[1].first_s = 90.0;
+        let found = named(&trace, &mounted);
+        let found = found
+            .iter()
+            .map(|one| (one.deletion.as_ref().map(|one| one.pid), one.discards));
+        assert_eq!(found.collect::<Vec<_>>(), [(Some(8), 180), (Some(7), 90)]);
     }
 
     #[test]

@@ -77,14 +77,13 @@ pub struct Trace {
     pub statistics_only: bool,
     /// Discards and their bytes that were in flight at the end, by whole device.
     pub in_flight: BTreeMap<DeviceNumber, (u64, u64)>,
-    /// When the last discard before a device's last pause completed, by whole device; of what
-    /// [`Trace::drain`] returns.
-    pub paused_s: HashMap<DeviceNumber, f64>,
     /// Events that the kernel dropped.
     pub lost: u64,
     /// Stacks that were read.
     pub stacks: u64,
     open: BTreeMap<(DeviceNumber, u64), Open>,
+    /// When the last discard before a device's last pause completed, by whole device.
+    paused_s: HashMap<DeviceNumber, f64>,
     /// When the last discard completed, by device.
     completed_s: HashMap<DeviceNumber, f64>,
     stack: Option<(u32, Vec<String>)>,
@@ -161,7 +160,6 @@ impl Trace {
 
     /// Takes what is in flight at the end as if it ended then.
     pub fn finish(&mut self, now_s: f64) {
-        self.paused_s.clear();
         self.end_stack();
         self.settle_all(f64::INFINITY);
         self.senders
@@ -195,7 +193,6 @@ impl Trace {
             discards: std::mem::take(&mut self.discards),
             took_s: std::mem::take(&mut self.took_s),
             own: std::mem::take(&mut self.own),
-            paused_s: self.paused_s.clone(),
             stacks: self.stacks,
             ..Trace::default()
         };
@@ -325,7 +322,8 @@ impl Trace {
             .get(&(request.on, learns(entry.pid, entry.comm)));
         let known = known.copied();
         let inferred = known.is_some() && is_worker(entry.comm);
-        let sender = Sender::new(entry, request, known.unwrap_or(Reason::Unknown), inferred);
+        let mut sender = Sender::new(entry, request, known.unwrap_or(Reason::Unknown), inferred);
+        sender.paused_s = self.paused_s.get(&request.device).copied();
         let waits = Unexplained {
             place,
             sender,

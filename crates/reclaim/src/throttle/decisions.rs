@@ -196,15 +196,18 @@ impl Summary {
         }
     }
 
-    /// Makes a goal uncertain that only our own reads met while btrfs' cleaner was at work: programs
-    /// that sync wait for its transactions, and reads don't.
+    /// Makes a goal uncertain that was met while btrfs' cleaner was at work, also in our pauses. It stays
+    /// certain if other programs' readers are known from before. Our own reads don't wait for the
+    /// cleaner's transactions.
     pub(crate) fn beside_cleaner(mut self) -> Summary {
-        let is_only_canary = |goal: &GoalResult| {
+        let readers = self.observed.as_ref().and_then(|one| one.readers.as_ref());
+        let before = readers.is_some_and(|readers| readers.slower_pauses.is_some());
+        let is_unsure = |goal: &GoalResult| {
             matches!(goal.limit, Limit::Slowdown(_))
                 && goal.kept == Kept::Met
-                && goal.witness == Some(Witness::Canary)
+                && (!before || goal.witness == Some(Witness::Canary))
         };
-        let goals = self.goals.iter_mut().filter(|goal| is_only_canary(goal));
+        let goals = self.goals.iter_mut().filter(|goal| is_unsure(goal));
         for goal in goals.filter(|_| self.cleaned.is_some()) {
             goal.kept = Kept::Unsure;
         }
@@ -232,6 +235,18 @@ mod tests {
         }
     }
 
+    fn observed(readers: Option<pace::ReaderLoss>) -> Observed {
+        Observed {
+            seconds: 1.0,
+            readers,
+            flushers: None,
+            canary: None,
+            group: None,
+            own: pace::Discarded::default(),
+            others: pace::Discarded::default(),
+        }
+    }
+
     #[test]
     fn others_discards_are_not_second_ones() {
         let summary = |own| Summary {
@@ -241,17 +256,12 @@ mod tests {
             observed: own,
             ..Summary::default()
         };
-        let observed = |own| Observed {
-            seconds: 1.0,
-            readers: None,
-            flushers: None,
-            canary: None,
-            group: None,
+        let observed = |bytes| Observed {
             own: pace::Discarded {
-                bytes: own,
+                bytes,
                 seconds: 0.0,
             },
-            others: pace::Discarded::default(),
+            ..observed(None)
         };
         let shown = |own, at_most| {
             let summary = summary(own).with_own_discards(at_most);
@@ -266,20 +276,35 @@ mod tests {
     }
 
     #[test]
-    fn own_reads_beside_the_cleaner_make_no_goal_certain() {
-        let kept = |cleaned, witness| {
+    fn beside_the_cleaner_a_goal_is_certain_by_readers_from_before_alone() {
+        let kept = |cleaned, witness, slower_pauses| {
             let met = met(Limit::Slowdown(0.1));
+            let lost = met.measured.unwrap();
+            let readers = pace::ReaderLoss {
+                baseline_per_s: 100.0,
+                during_per_s: 97.0,
+                lost,
+                slower_pauses,
+                lost_with_pauses: lost.value,
+                usual_wait_s: 1e-4,
+                wait_s: 1e-4,
+                open_loop: false,
+                left_s: None,
+            };
+            let observed = observed(Some(readers));
             let summary = Summary {
                 cleaned,
+                observed: Some(observed),
                 goals: vec![GoalResult { witness, ..met }],
                 ..Summary::default()
             };
             summary.beside_cleaner().goals[0].kept
         };
         let work = Some(Cleaned::default());
-        assert_eq!(kept(work, Some(Witness::Canary)), Kept::Unsure);
-        assert_eq!(kept(work, Some(Witness::Flushers)), Kept::Met);
-        assert_eq!(kept(None, Some(Witness::Canary)), Kept::Met);
+        assert_eq!(kept(work, Some(Witness::Canary), Some(0.0)), Kept::Unsure);
+        assert_eq!(kept(work, Some(Witness::Readers), Some(0.0)), Kept::Met);
+        assert_eq!(kept(work, Some(Witness::Readers), None), Kept::Unsure);
+        assert_eq!(kept(None, Some(Witness::Canary), None), Kept::Met);
     }
 
     #[test]

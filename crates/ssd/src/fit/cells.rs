@@ -139,6 +139,7 @@ pub(super) fn of(record: &RunRecord) -> Evidence {
         let case = Case {
             record,
             device,
+            through: through(record, index),
             single: one_at_a_time(record, discards),
         };
         case.add_to(&mut evidence, range.clone());
@@ -206,9 +207,26 @@ fn disturbed(record: &RunRecord) -> bool {
     actors.any(|a| !a.loop_kind.is_open() && a.loop_kind.depth() > 1)
 }
 
+/// When discards were in flight in the file system's own device, if that is above the drive: all of the
+/// deletion's come through it, and others are other programs'.
+fn through(record: &RunRecord, drive: usize) -> Option<Vec<Range<f64>>> {
+    let mut devices = record.head.devices.iter();
+    let own = devices.position(|one| one.level == 0)?;
+    let device = &record.intervals.devices[own];
+    let rows = &record.intervals;
+    let active = (0..rows.len()).filter(|&i| device.discards[i] > 0);
+    let times = active.map(|i| {
+        let wait_s = f64::from(device.discard_ms[i]) / 1e3 / f64::from(device.discards[i]);
+        rows.at_s[i] - wait_s..rows.at_s[i] + f64::from(rows.seconds[i])
+    });
+    let times: Vec<Range<f64>> = times.collect();
+    (own != drive && !times.is_empty()).then_some(times)
+}
+
 struct Case<'r> {
     record: &'r RunRecord,
     device: &'r DeviceColumns,
+    through: Option<Vec<Range<f64>>>,
     /// The mean size, in bytes, from which on discards come one at a time.
     single: Option<f64>,
 }
@@ -297,11 +315,20 @@ impl Case<'_> {
         at[b.first] - end <= b.wait_s() + 1e-6
     }
 
+    /// Whether the discards of an interval may be the deletion's.
+    fn may_be_own(&self, i: usize) -> bool {
+        let rows = &self.record.intervals;
+        let (from_s, to_s) = (rows.at_s[i], rows.at_s[i] + f64::from(rows.seconds[i]));
+        let overlaps = |one: &Range<f64>| one.start < to_s && from_s < one.end;
+        (self.through.as_ref()).is_none_or(|times| times.iter().any(overlaps))
+    }
+
     fn drafts(&self, range: Range<usize>) -> Vec<Draft> {
         let device = self.device;
         let least = counting::significant(&device.discard_bytes[range.clone()]);
         let intervals: Vec<usize> = range
             .filter(|&i| device.discards[i] > 0 && device.discard_bytes[i] >= least)
+            .filter(|&i| self.may_be_own(i))
             .collect();
         let all: u64 = intervals
             .iter()

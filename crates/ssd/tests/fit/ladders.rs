@@ -84,6 +84,33 @@ const PROFILES: [(&str, Tellable); 8] = [
     ("ideal", Tellable::Bound),
 ];
 
+/// Another program discards on the drive below a loop device.
+#[test]
+fn discards_that_came_not_through_the_file_systems_device_are_left_out() {
+    let card = profiles::by_name("crucial-t500-2tb").unwrap();
+    let clean = run(card, 16, 64, Duration::from_millis(20), QUIET);
+    let mut record = clean.clone();
+    let drive = &mut record.head.devices[0];
+    drive.level = 1;
+    let mut own = drive.clone();
+    (own.name, own.level, own.leaf) = ("loop0".to_owned(), 0, false);
+    own.below = vec![drive.name.clone()];
+    record.head.devices.push(own);
+    let columns = record.intervals.devices[0].clone();
+    record.intervals.devices.push(columns);
+    let drive = &mut record.intervals.devices[0];
+    let last = drive.discards.iter().rposition(|&count| count > 0).unwrap();
+    for i in last + 2..drive.discards.len() {
+        (
+            drive.discards[i],
+            drive.discard_bytes[i],
+            drive.discard_ms[i],
+        ) = (50, 50 * MIB, 60);
+    }
+    let points = |record| fit(&[record]).unwrap().points;
+    assert_eq!(points(&record), points(&clean));
+}
+
 #[test]
 fn every_profile_comes_back() {
     for (name, tellable) in PROFILES {

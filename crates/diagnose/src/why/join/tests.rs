@@ -105,6 +105,52 @@ fn told(observation: &Observation) -> Why {
 }
 
 #[test]
+fn of_a_machine_who_waits_for_a_deletion_comes_before_the_deleter() {
+    let mut seen = observation(Place::Journal, &["jbd2_log_wait_commit"], Some(DISK));
+    discard(&mut seen, 40, 1);
+    let deleter = SampledThread {
+        thread: Thread { pid: 8, tid: 8 },
+        comm: "rm".to_owned(),
+        kernel: false,
+    };
+    seen.sampled.threads.push(deleter);
+    let own = seen.sampled.samples.iter().map(|one| Sample {
+        thread: 1,
+        place: Place::OwnDiscard,
+        ..one.clone()
+    });
+    let own: Vec<Sample> = own.collect();
+    seen.sampled.samples.truncate(200);
+    seen.sampled.samples.extend(own);
+    let why = explain(&seen, &Subject::All, None);
+    let pids: Vec<u32> = why.victims.iter().map(|one| one.pid).collect();
+    assert_eq!(pids, [7, 8], "{}", why.sentence);
+    assert!(why.victims[1].discards_s > why.victims[0].discards_s);
+}
+
+#[test]
+fn a_short_stall_between_long_sleeps_is_one() {
+    let mut seen = observation(Place::Journal, &["jbd2_log_wait_commit"], Some(DISK));
+    discard(&mut seen, 40, 1);
+    // For 0.4 s beside discards and for 0.6 s without; else it slept.
+    let mut at_s = 103.0;
+    seen.sampled.samples.truncate(80);
+    for (i, sample) in seen.sampled.samples.iter_mut().enumerate() {
+        sample.stands_for_s = if i < 50 { 0.02 } else { 1.0 };
+        if i == 20 {
+            at_s = 108.5;
+        }
+        at_s += sample.stands_for_s;
+        sample.at_s = at_s;
+        if i >= 50 {
+            (sample.place, sample.call, sample.stack) = (Place::Sleep, None, 0);
+        }
+    }
+    seen.to_s = at_s;
+    assert_eq!(told(&seen).verdict, Verdict::PartlyTrim);
+}
+
+#[test]
 fn a_commit_on_a_drive_that_discards_is_behind_discards() {
     let mut seen = observation(Place::Journal, &["jbd2_log_wait_commit"], Some(DISK));
     discard(&mut seen, 40, 1);

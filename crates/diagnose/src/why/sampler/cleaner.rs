@@ -37,12 +37,18 @@ const NAMED: usize = 3;
 const MOST: usize = 1000;
 
 /// The deleted subvolumes of a btrfs, by number: their names are gone.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Deleted {
     /// Those that the cleaner has freed since something waited for it.
     pub freed: Vec<u64>,
     /// Those that it had still to free when they were last read.
     pub pending: Vec<u64>,
+    /// When each of `freed` was pending last, on the clock of the looks; of a recording none.
+    #[serde(skip)]
+    freed_s: Vec<f64>,
+    /// When they were last read.
+    #[serde(skip)]
+    read_s: f64,
 }
 
 impl Deleted {
@@ -51,18 +57,46 @@ impl Deleted {
         self.freed.is_empty() && self.pending.is_empty()
     }
 
-    /// Adds what was read later.
-    pub fn add(&mut self, later: &[u64]) {
+    /// Adds what was read later, at a moment on the clock of the looks.
+    pub fn add(&mut self, later: &[u64], at_s: f64) {
         let gone = self.pending.iter().filter(|id| !later.contains(id));
         self.freed.extend(gone);
-        self.freed.drain(..self.freed.len().saturating_sub(MOST));
-        self.pending = later.to_vec();
+        self.freed_s.resize(self.freed.len(), self.read_s);
+        self.bound();
+        (self.pending, self.read_s) = (later.to_vec(), at_s);
     }
 
     /// Adds those of a later stretch of time.
     pub(crate) fn join(&mut self, later: &Deleted) {
-        self.add(&[&later.freed[..], &later.pending].concat());
-        self.add(&later.pending);
+        self.add(&[&later.freed[..], &later.pending].concat(), later.read_s);
+        self.freed.extend(&later.freed);
+        self.freed_s.extend(&later.freed_s);
+        self.bound();
+        self.pending.clone_from(&later.pending);
+    }
+
+    fn bound(&mut self) {
+        let old = self.freed.len().saturating_sub(MOST);
+        self.freed.drain(..old);
+        self.freed_s.drain(..old.min(self.freed_s.len()));
+    }
+
+    /// Those that were pending last after one moment and until another; `None` without any.
+    pub(crate) fn freed_between(&self, from_s: f64, to_s: f64) -> Option<Deleted> {
+        let within = |at_s: f64| at_s > from_s && at_s <= to_s;
+        let all = self.freed.iter().zip(&self.freed_s);
+        let (freed, freed_s): (Vec<u64>, Vec<f64>) = all.filter(|one| within(*one.1)).unzip();
+        (!freed.is_empty()).then(|| Deleted {
+            freed,
+            freed_s,
+            ..self.clone()
+        })
+    }
+
+    /// Forgets that these were freed.
+    pub(crate) fn forget(&mut self, freed: &[u64]) {
+        let all = self.freed.iter().copied().zip(self.freed_s.iter().copied());
+        (self.freed, self.freed_s) = all.filter(|one| !freed.contains(&one.0)).unzip();
     }
 
     /// `freed subvolume 257 (3 more pending)`, `frees subvolume 257`.
@@ -183,7 +217,7 @@ impl Cleaners {
             let Some(pending) = pending else { return };
             let known = self.deleted.entry(at).or_default();
             known.0 = self.asked.0;
-            known.1.add(&pending);
+            known.1.add(&pending, self.asked.0);
         }
     }
 
@@ -210,6 +244,7 @@ impl Cleaners {
         self.deleted.retain(|_, (at_s, _)| *at_s >= oldest_s);
         for (_, all) in self.deleted.values_mut() {
             all.freed.clear();
+            all.freed_s.clear();
         }
         found
     }
@@ -278,20 +313,41 @@ mod tests {
     fn subvolumes_that_are_gone_were_freed() {
         let mut deleted = Deleted::default();
         assert_eq!(deleted.words(), "frees a deleted subvolume");
-        deleted.add(&[257]);
+        deleted.add(&[257], 1.0);
         assert_eq!(deleted.words(), "frees subvolume 257");
-        deleted.add(&[257, 258, 259, 260, 300]);
+        deleted.add(&[257, 258, 259, 260, 300], 1.0);
         assert_eq!(
             deleted.words(),
             "frees subvolumes 257, 258, 259 and 2 more, one after the other"
         );
-        deleted.add(&[259, 260, 300]);
+        deleted.add(&[259, 260, 300], 1.0);
         assert_eq!(
             deleted.words(),
             "freed subvolumes 257, 258 (3 more pending)"
         );
-        deleted.add(&[]);
+        deleted.add(&[], 2.0);
         assert_eq!(deleted.words(), "freed subvolumes 257, 258, 259 and 2 more");
+    }
+
+    #[test]
+    fn a_commit_has_those_that_were_freed_for_it() {
+        let mut deleted = Deleted::default();
+        for (at_s, pending) in [
+            (1.0, &[257, 258][..]),
+            (2.0, &[258]),
+            (3.0, &[258]),
+            (4.0, &[]),
+        ] {
+            deleted.add(pending, at_s);
+        }
+        let freed = |from_s, to_s| deleted.freed_between(from_s, to_s).map(|found| found.freed);
+        assert_eq!(freed(f64::NEG_INFINITY, 2.0), Some(vec![257]));
+        assert_eq!(freed(2.0, 5.0), Some(vec![258]));
+        // Perhaps they were freed before 3.5 s, perhaps after it.
+        assert_eq!(freed(3.5, 5.0), None);
+        let mut left = deleted.clone();
+        left.forget(&[258]);
+        assert_eq!(left.freed, [257]);
     }
 
     #[test]
@@ -371,6 +427,8 @@ mod tests {
         let of = |freed: &[u64], pending: &[u64]| Deleted {
             freed: freed.to_vec(),
             pending: pending.to_vec(),
+            freed_s: vec![5.0; freed.len()],
+            read_s: 5.0,
         };
         let mut all = of(&[257], &[258, 259, 260]);
         // 258 went between the two.
@@ -390,8 +448,8 @@ mod tests {
             ..Cleaners::default()
         };
         let mut deleted = Deleted::default();
-        deleted.add(&[257, 258]);
-        deleted.add(&[258]);
+        deleted.add(&[257, 258], 1.0);
+        deleted.add(&[258], 2.0);
         cleaners.deleted.insert("/data".to_owned(), (9.9, deleted));
         let freed = |found: BTreeMap<String, Deleted>| found["/data"].freed.clone();
         assert_eq!(freed(cleaners.drain(None)), [257]);

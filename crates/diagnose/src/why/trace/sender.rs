@@ -42,6 +42,10 @@ pub struct Sender {
     /// When it sent the last.
     #[serde(default)]
     pub last_s: f64,
+    /// When the last discard before the device's last pause completed: those before it are another
+    /// sender's.
+    #[serde(default)]
+    pub paused_s: Option<f64>,
     /// Whether its name is that of its process.
     #[serde(skip)]
     pub(super) named: bool,
@@ -68,14 +72,15 @@ impl Sender {
             longest_s: 0.0,
             first_s: entry.at_s,
             last_s: entry.at_s,
+            paused_s: None,
             named: false,
         }
     }
 
-    /// Whether both are work of one thread on one device, for one reason.
+    /// Whether both are work of one thread on one device, for one reason, without a pause between.
     pub(super) fn is_same(&self, other: &Sender) -> bool {
         let key = |one: &Sender| (one.on, one.pid, one.reason, one.inferred);
-        key(self) == key(other)
+        key(self) == key(other) && self.paused_s == other.paused_s
     }
 
     /// Adds the work of a later time.
@@ -124,6 +129,7 @@ impl Sender {
             longest_s: in_drive_s / discards.max(1) as f64,
             first_s: 0.0,
             last_s: f64::MAX,
+            paused_s: None,
             named: true,
         }
     }

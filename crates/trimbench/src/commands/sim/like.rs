@@ -537,8 +537,7 @@ mod tests {
         let parameters = &mut recorded.parameters;
         (parameters.depth, parameters.throttled_depth) = (at_once, at_once);
         recorded.extents = extents.iter().map(|mib| mib * MIB).collect();
-        let mut record = ::sim::run(&recorded).unwrap().record;
-        record.head.target.fs = Some(policy.allocator().name().to_owned());
+        let record = ::sim::run(&recorded).unwrap().record;
         let file = tempfile::NamedTempFile::new().unwrap();
         let mut writer = RecordWriter::new(&file);
         record.lines().for_each(|line| writer.write(&line).unwrap());

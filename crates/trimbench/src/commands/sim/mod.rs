@@ -192,7 +192,7 @@ fn noted(text: &Stream, notes: impl Iterator<Item = String>) {
 }
 
 /// The way to a card of several sizes.
-const LADDER: &str = "A ladder measures several sizes: trimbench fit DIRECTORY --output CARD";
+const LADDER: &str = "A ladder on a drive without other I/O measures several sizes: trimbench fit DIRECTORY --output CARD";
 
 /// Why nothing is known of a run by its drive's card; a record's own discards have its card's sizes.
 fn unknown(common: &Common, setup: &Setup, figures: &Figures) -> Option<String> {

@@ -165,8 +165,8 @@ fn the_work_of_btrfs_is_named_with_the_deleted_subvolumes_where_they_are_known()
         assert!(text(&seen).contains(&unknown), "{}", text(&seen));
         assert_eq!(told(&seen).victims[0].waits[0].deleted, None);
         let mut deleted = Deleted::default();
-        deleted.add(&[257, 258, 259, 260]);
-        deleted.add(&[258, 259, 260]);
+        deleted.add(&[257, 258, 259, 260], 1.0);
+        deleted.add(&[258, 259, 260], 2.0);
         let known = BTreeMap::from([("/data".to_owned(), deleted.clone())]);
         seen.sampled.deleted = known;
         let words = "kept it waiting for 10.0 s on /data: the cleaner freed subvolume 257 (3 more \
