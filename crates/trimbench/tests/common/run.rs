@@ -34,6 +34,17 @@ pub fn copied_to(directory: &Path) -> std::path::PathBuf {
     copy
 }
 
+/// A command as a plain user, whoever runs the tests.
+pub fn as_plain_user(program: &Path) -> Command {
+    if !rustix::process::geteuid().is_root() {
+        return Command::new(program);
+    }
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
+    command.arg(program);
+    command
+}
+
 /// The exit status and the output of a run.
 pub struct Done {
     pub status: ExitStatus,

@@ -3,11 +3,10 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::Command;
 
 use crate::common::gate::{LOOP_EXT4, Need, beside, lacks};
 use crate::common::loop_fs::{Fs, LoopFs, On, SMALL, names};
-use crate::common::run::{copied_to, run};
+use crate::common::run::{as_plain_user, copied_to, run};
 use crate::quick::{Files, Measured, command, command_on, measure};
 
 #[track_caller]
@@ -62,12 +61,8 @@ fn a_directory_that_may_not_be_written() {
     let program = copied_to(directory.path());
     let target = directory.path().join("target");
     fs::create_dir(&target).unwrap();
-    let mut command = Command::new("setpriv");
-    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
-    command
-        .arg(&program)
-        .args(["run", "--size", "16M"])
-        .arg(&target);
+    let mut command = as_plain_user(&program);
+    command.args(["run", "--size", "16M"]).arg(&target);
     let done = run(command);
     done.fails_with(2, &["Permission denied", "may write to"]);
     assert!(

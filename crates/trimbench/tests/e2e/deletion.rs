@@ -239,9 +239,8 @@ fn a_remount_that_cannot_be_had_is_refused_before_anything_is_written() {
     std::fs::create_dir(&theirs).unwrap();
     std::os::unix::fs::chown(&theirs, Some(65534), Some(65534)).unwrap();
     let program = crate::common::run::copied_to(on.path());
-    let mut command = std::process::Command::new("setpriv");
-    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
-    command.arg(&program).args(["run", "--size", "16M"]);
+    let mut command = crate::common::run::as_plain_user(&program);
+    command.args(["run", "--size", "16M"]);
     command
         .args(["--set", "foreground.size=16M", "--control=remount"])
         .arg(&theirs);

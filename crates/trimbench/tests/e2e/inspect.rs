@@ -1,13 +1,13 @@
 //! `trimbench inspect`: on this machine, and on recorded ones.
 
 use std::os::unix::fs::FileExt;
-use std::process::Command;
 
 use serde_json::Value;
 use testkit::Machine;
 
+use crate::common::gate::{LOOP_BTRFS, LOOP_EXT4, lacks};
 use crate::common::loop_fs::{Fs, LoopFs, On, SMALL};
-use crate::common::run::{Done, copied_to, run, trimbench};
+use crate::common::run::{Done, as_plain_user, copied_to, run, trimbench};
 use crate::common::schema::Schema;
 
 fn inspect(arguments: &[&str]) -> Done {
@@ -189,11 +189,7 @@ fn without_root_it_shows_what_it_can() {
     let path = folder.path();
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(path, mode).unwrap();
-    let program = copied_to(path);
-    let mut command = Command::new("setpriv");
-    command
-        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
-        .arg(program);
+    let mut command = as_plain_user(&copied_to(path));
     command.args(["inspect", "/", "--json", "-"]);
     let value = conforms(&run(command).succeeds().stdout);
     assert!(
@@ -204,6 +200,9 @@ fn without_root_it_shows_what_it_can() {
 
 #[test]
 fn a_file_system_on_a_loop_device() {
+    if lacks(LOOP_BTRFS) {
+        return;
+    }
     let fs = LoopFs::new(Fs::Btrfs, "discard", SMALL, On::Disk);
     let at = fs.path().to_str().unwrap();
     let text = inspect(&[at]).succeeds().stdout.clone();
@@ -216,6 +215,9 @@ fn a_file_system_on_a_loop_device() {
 
 #[test]
 fn a_trim_of_btrfs_is_forecast() {
+    if lacks(LOOP_BTRFS) {
+        return;
+    }
     let fs = LoopFs::new(Fs::Btrfs, "nodiscard", SMALL, On::Disk);
     let kept = fs.path().join("kept");
     std::fs::write(&kept, vec![7; 8 << 20]).unwrap();
@@ -242,7 +244,7 @@ fn a_trim_of_btrfs_is_forecast() {
 /// parts of one file, and not where another file's lie between them.
 #[test]
 fn free_space_behind_a_deletion_is_forecast() {
-    if linux::host::kernel_version() < (6, 8) {
+    if linux::host::kernel_version() < (6, 8) || lacks(LOOP_EXT4) {
         return;
     }
     let fs = LoopFs::new(Fs::Ext4, "discard", 512, On::Disk);
@@ -282,6 +284,9 @@ fn free_space_behind_a_deletion_is_forecast() {
 
 #[test]
 fn a_deletion_is_forecast_and_not_done() {
+    if lacks(LOOP_EXT4) {
+        return;
+    }
     let fs = LoopFs::new(Fs::Ext4, "discard", SMALL, On::Disk);
     let file = fs.path().join("old");
     // Not yet written out.

@@ -1,14 +1,13 @@
 //! `trimbench inspect --prove`: on drives that act on TRIM, ignore it, or do too much.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::common::gate::{beside, lacks};
 use crate::common::loop_fs::{must, names};
-use crate::common::run::{copied_to, run, start, trimbench};
+use crate::common::run::{as_plain_user, copied_to, run, start, trimbench};
 use crate::inspect::conforms;
 use crate::lab_drive::{NEEDS, OwnLab};
 
@@ -202,11 +201,7 @@ fn without_root_discards_are_counted_and_no_block_is_read() {
     let folder = tempfile::tempdir_in("/var/tmp").unwrap();
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o777);
     std::fs::set_permissions(folder.path(), mode).unwrap();
-    let program = copied_to(folder.path());
-    let mut command = Command::new("setpriv");
-    command
-        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
-        .arg(program);
+    let mut command = as_plain_user(&copied_to(folder.path()));
     command
         .args(["inspect", "--json", "-", "--prove"])
         .arg(folder.path());

@@ -7,7 +7,7 @@ use linux::loop_device::partition_numbers;
 
 use crate::common::gate::{Need, beside, lacks};
 use crate::common::loop_fs::must;
-use crate::common::run::{copied_to, run};
+use crate::common::run::{as_plain_user, copied_to, run};
 use crate::lab_drive::{NEEDS, OwnLab, dd};
 
 #[test]
@@ -449,9 +449,8 @@ fn without_root_it_says_what_it_needs() {
     std::fs::set_permissions(dir.path(), open).unwrap();
     let program = copied_to(dir.path());
     let as_nobody = |arguments: &[&str]| {
-        let mut command = std::process::Command::new("setpriv");
-        command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
-        command.arg(&program).args(arguments);
+        let mut command = as_plain_user(&program);
+        command.args(arguments);
         run(command)
     };
     as_nobody(&["lab", "list"]).fails_with(2, &["needs root", "sudo"]);

@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::common::gate::{Need, alone, beside, few, lacks, times};
-use crate::common::run::{copied_to, run, trimbench};
+use crate::common::run::{as_plain_user, copied_to, run, trimbench};
 use crate::lab_drive::{NEEDS, OwnLab};
 use crate::quick::{Files, Measured, command_on, measure};
 
@@ -218,19 +218,8 @@ fn without_root_or_discards_a_run_says_what_nobody_found_out() {
     }
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o777);
     std::fs::set_permissions(place.path(), open).unwrap();
-    let mut command = Command::new("setpriv");
-    command.args([
-        "--reuid",
-        "65534",
-        "--regid",
-        "65534",
-        "--clear-groups",
-        "--",
-    ]);
-    command
-        .arg(copied_to(place.path()))
-        .arg("run")
-        .arg(place.path());
+    let mut command = as_plain_user(&copied_to(place.path()));
+    command.arg("run").arg(place.path());
     command.args(["--why", "--size", "32M", "--set", "foreground.size=16M"]);
     command.args([
         "--settle",

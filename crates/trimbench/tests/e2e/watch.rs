@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::common::gate::{Need, alone, beside, lacks};
-use crate::common::run::{copied_to, run, start, trimbench};
+use crate::common::run::{as_plain_user, copied_to, run, start, trimbench};
 use crate::lab_drive::{NEEDS, OwnLab};
 
 /// Asserts that each line has the form that the schema promises.
@@ -461,19 +461,16 @@ fn without_root_it_shows_what_is_left_and_lists_what_is_missing() {
     let folder = tempfile::tempdir_in("/tmp").unwrap();
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o777);
     std::fs::set_permissions(folder.path(), mode).unwrap();
-    let mut command = Command::new("setpriv");
-    command
-        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
-        .arg(copied_to(folder.path()))
-        .args([
-            "watch",
-            "--json",
-            "-",
-            "--for",
-            "400ms",
-            "--interval",
-            "100ms",
-        ]);
+    let mut command = as_plain_user(&copied_to(folder.path()));
+    command.args([
+        "watch",
+        "--json",
+        "-",
+        "--for",
+        "400ms",
+        "--interval",
+        "100ms",
+    ]);
     let all = updates(&run(command).succeeds().stdout);
     assert!(all.len() >= 2, "{all:?}");
     let missing = all[0]["missing"].to_string();

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::common::gate::{Need, alone, beside, few, lacks, times};
-use crate::common::run::{Done, copied_to, run, start, trimbench};
+use crate::common::run::{Done, as_plain_user, copied_to, run, start, trimbench};
 use crate::common::schema::Schema;
 use crate::lab_drive::{NEEDS, OwnLab};
 
@@ -404,20 +404,16 @@ fn without_root_it_shows_what_is_left_and_lists_what_is_missing() {
     let folder = tempfile::tempdir_in("/tmp").unwrap();
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o777);
     std::fs::set_permissions(folder.path(), mode).unwrap();
-    let program = copied_to(folder.path());
-    let mut command = Command::new("setpriv");
-    command
-        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
-        .arg(program)
-        .args([
-            "why",
-            "--json",
-            "-",
-            "--",
-            "sh",
-            "-c",
-            "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done",
-        ]);
+    let mut command = as_plain_user(&copied_to(folder.path()));
+    command.args([
+        "why",
+        "--json",
+        "-",
+        "--",
+        "sh",
+        "-c",
+        "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done",
+    ]);
     let found = conforms(&run(command).succeeds().stdout);
     assert_eq!(found["main_cause"], "cpu", "{found:#}");
     let missing = found["missing"].to_string();
