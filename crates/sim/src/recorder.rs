@@ -345,6 +345,7 @@ fn head(setup: &Setup, actors: &[ActorInfo], stack: &Stack) -> Head {
     let bytes = setup.volume_bytes();
     let count = setup.drives.cards.len() as u64;
     let limits = stack.limits();
+    // Given extents are laid out like btrfs', whatever the policy's file system.
     let kind = setup.allocator.unwrap_or(setup.policy.allocator());
     let devices = setup.drives.cards.iter().enumerate().map(|(at, card)| {
         let discard = card.figures().discard.as_ref();

@@ -376,8 +376,9 @@ impl Trace {
 
     /// Counts a discard of a sender, and returns the sender's place.
     fn count(&mut self, sender: Sender, bytes: u64) -> usize {
+        // That of the present burst is among the last.
         let mut senders = self.senders.iter();
-        let known = senders.position(|one| one.is_same(&sender));
+        let known = senders.rposition(|one| one.is_same(&sender));
         let last_s = sender.last_s;
         let index = known.unwrap_or_else(|| {
             self.senders.push(sender);

@@ -207,20 +207,24 @@ fn disturbed(record: &RunRecord) -> bool {
     actors.any(|a| !a.loop_kind.is_open() && a.loop_kind.depth() > 1)
 }
 
-/// When discards were in flight in the file system's own device, if that is above the drive: all of the
-/// deletion's come through it, and others are other programs'.
+/// When discards were in flight in the file system's own devices, if these are above the drive: all of
+/// the deletion's come through them, and others are other programs'.
 fn through(record: &RunRecord, drive: usize) -> Option<Vec<Range<f64>>> {
-    let mut devices = record.head.devices.iter();
-    let own = devices.position(|one| one.level == 0)?;
-    let device = &record.intervals.devices[own];
-    let rows = &record.intervals;
-    let active = (0..rows.len()).filter(|&i| device.discards[i] > 0);
-    let times = active.map(|i| {
-        let wait_s = f64::from(device.discard_ms[i]) / 1e3 / f64::from(device.discards[i]);
-        rows.at_s[i] - wait_s..rows.at_s[i] + f64::from(rows.seconds[i])
+    let (infos, rows) = (&record.head.devices, &record.intervals);
+    if infos[drive].level == 0 {
+        return None;
+    }
+    let own = infos.iter().zip(&rows.devices);
+    let own = own.filter(|(info, _)| info.level == 0);
+    let times = own.flat_map(|(_, device)| {
+        let active = (0..rows.len()).filter(|&i| device.discards[i] > 0);
+        active.map(|i| {
+            let wait_s = f64::from(device.discard_ms[i]) / 1e3 / f64::from(device.discards[i]);
+            rows.at_s[i] - wait_s..rows.at_s[i] + f64::from(rows.seconds[i])
+        })
     });
     let times: Vec<Range<f64>> = times.collect();
-    (own != drive && !times.is_empty()).then_some(times)
+    (!times.is_empty()).then_some(times)
 }
 
 struct Case<'r> {

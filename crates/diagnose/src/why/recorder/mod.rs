@@ -20,7 +20,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use linux::SysRoot;
 use linux::mounts::DeviceNumber;
-use storage::disks::{Disks, Place};
+use storage::disks::Disks;
 
 use super::observe::{Device, Did, cpu_s, monotonic_s};
 use super::sampler::Sampler;
@@ -61,7 +61,6 @@ const RENEWED: Duration = Duration::from_secs(10);
 pub struct Recorder {
     sys: SysRoot,
     disks: Disks,
-    mounted: Vec<Place>,
     tracer: Option<Tracer>,
     sampler: Sampler,
     devices: Vec<Device>,
@@ -87,7 +86,6 @@ impl Recorder {
         let tracer = tracer.map_err(|lack| missing.push(lack)).ok();
         let mut recorder = Recorder {
             tracer,
-            mounted: disks.mounted(&sys),
             sampler: Sampler::new(sys.clone(), Subject::All, disks.clone()).light(),
             devices: Vec::new(),
             ring: Ring::new(KEPT.as_secs_f64(), now_s),
@@ -113,7 +111,6 @@ impl Recorder {
             true => (OFTEN, BUDGET.1),
             false => (SELDOM, BUDGET.0),
         };
-        self.sampler.read_deleted(&self.mounted, now_s);
         self.sampler.turn(now_s, pause.mul_f64(share).max(LEAST));
         if self.statistics.elapsed() >= STATISTICS {
             self.statistics = began;
@@ -186,9 +183,7 @@ impl Recorder {
         let from_s = std::mem::replace(&mut self.looks_from, (Instant::now(), now_s)).1;
         let looks = Looks::new((from_s, now_s), self.sampler.drain());
         self.without_stacks |= looks.sampled.without_stacks;
-        let sampled = &looks.sampled;
-        let has_deleted = sampled.deleted.values().any(|one| !one.is_empty());
-        if has_deleted || !sampled.samples.is_empty() {
+        if !looks.sampled.samples.is_empty() {
             self.ring.push(Piece::Looks(looks));
         }
     }
@@ -198,7 +193,6 @@ impl Recorder {
         self.renewed = Instant::now();
         let there = Disks::now(&self.sys);
         self.sampler.renew(there.clone());
-        self.mounted = there.mounted(&self.sys);
         let earlier = std::mem::replace(&mut self.disks, there);
         self.open_devices(now_s);
         // Their numbers are in what is kept.

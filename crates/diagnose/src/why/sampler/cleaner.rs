@@ -43,12 +43,12 @@ pub struct Deleted {
     pub freed: Vec<u64>,
     /// Those that it had still to free when they were last read.
     pub pending: Vec<u64>,
-    /// When each of `freed` was pending last, on the clock of the looks; of a recording none.
+    /// When each of `freed` was pending last, on the clock of the looks; NaN in a recording.
     #[serde(skip)]
     freed_s: Vec<f64>,
-    /// When they were last read.
+    /// When they were last read; `None` in a recording.
     #[serde(skip)]
-    read_s: f64,
+    read_s: Option<f64>,
 }
 
 impl Deleted {
@@ -59,18 +59,24 @@ impl Deleted {
 
     /// Adds what was read later, at a moment on the clock of the looks.
     pub fn add(&mut self, later: &[u64], at_s: f64) {
+        self.read(later, Some(at_s));
+    }
+
+    fn read(&mut self, later: &[u64], at_s: Option<f64>) {
         let gone = self.pending.iter().filter(|id| !later.contains(id));
         self.freed.extend(gone);
-        self.freed_s.resize(self.freed.len(), self.read_s);
+        self.freed_s
+            .resize(self.freed.len(), self.read_s.unwrap_or(f64::NAN));
         self.bound();
         (self.pending, self.read_s) = (later.to_vec(), at_s);
     }
 
     /// Adds those of a later stretch of time.
     pub(crate) fn join(&mut self, later: &Deleted) {
-        self.add(&[&later.freed[..], &later.pending].concat(), later.read_s);
+        self.read(&[&later.freed[..], &later.pending].concat(), later.read_s);
         self.freed.extend(&later.freed);
         self.freed_s.extend(&later.freed_s);
+        self.freed_s.resize(self.freed.len(), f64::NAN);
         self.bound();
         self.pending.clone_from(&later.pending);
     }
@@ -348,6 +354,12 @@ mod tests {
         let mut left = deleted.clone();
         left.forget(&[258]);
         assert_eq!(left.freed, [257]);
+        // A recording has no times: they are of no commit for sure.
+        let text = serde_json::to_string(&deleted).unwrap();
+        let mut recorded = Deleted::default();
+        recorded.join(&serde_json::from_str(&text).unwrap());
+        assert_eq!(recorded.freed, [257, 258]);
+        assert_eq!(recorded.freed_between(f64::NEG_INFINITY, 5.0), None);
     }
 
     #[test]
@@ -428,7 +440,7 @@ mod tests {
             freed: freed.to_vec(),
             pending: pending.to_vec(),
             freed_s: vec![5.0; freed.len()],
-            read_s: 5.0,
+            read_s: Some(5.0),
         };
         let mut all = of(&[257], &[258, 259, 260]);
         // 258 went between the two.

@@ -1,6 +1,7 @@
 use std::time::Instant;
 
 use linux::tasks;
+use testkit::loop_fs::{Fs, LoopFs, must};
 
 use super::*;
 
@@ -145,4 +146,52 @@ fn a_thread_is_seen_as_before_until_it_runs_again() {
     assert!(!look(false), "it has run");
     child.kill().unwrap();
     child.wait().unwrap();
+}
+
+#[test]
+fn the_first_look_at_a_blocked_thread_stands_for_little_and_the_next_for_all() {
+    if testkit::gate::lacks(&[testkit::gate::Need::Tool("fsfreeze")]) {
+        return;
+    }
+    let Some(fs) = LoopFs::or_skip(Fs::Ext4, "nodiscard", 32) else {
+        return;
+    };
+    let at = fs.path().to_str().unwrap();
+    let mut child = std::process::Command::new("sh")
+        .args(["-c", "read go; echo > \"$0\"/file", at])
+        .stdin(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let subject = Subject::Process(child.id());
+    let mut sampler = Sampler::new(SysRoot::host(), subject, Disks::default());
+    sampler.turn(0.0, Duration::from_secs(1));
+    must("fsfreeze", &["-f", at]);
+    drop(child.stdin.take());
+    let thread = Thread {
+        pid: child.id(),
+        tid: child.id(),
+    };
+    let began = Instant::now();
+    let is_blocked = || {
+        thread
+            .stat()
+            .is_some_and(|stat| stat.state == State::Blocked)
+    };
+    while !is_blocked() && began.elapsed() < Duration::from_secs(20) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let times = [5.0, 5.9].map(|now_s| {
+        sampler.turn(now_s, Duration::from_secs(1));
+        sampler
+            .found
+            .samples
+            .last()
+            .map(|one| (one.place, one.stands_for_s))
+    });
+    must("fsfreeze", &["-u", at]);
+    child.wait().unwrap();
+    let [first, next] = times.map(Option::unwrap);
+    assert_eq!(first, (Place::Frozen, FIRST_S));
+    assert_eq!(next.0, Place::Frozen);
+    assert!((next.1 - 0.9).abs() < 1e-9, "{next:?}");
 }
