@@ -405,39 +405,47 @@ const IN_PIECES: [&str; 4] = ["--chunk", "1M", "--sleep", "0s"];
 
 #[test]
 fn a_file_of_an_upper_directory_keeps_its_content() {
-    let Some((_turn, fs)) = ext4_alone() else {
+    let Some((_turn, _)) = ext4_alone() else {
         return;
     };
     if lacks(&[Need::Tool("python3")]) {
         return;
     }
+    // Below the upper directory, that itself, and above it. Each waits some seconds for discards.
+    std::thread::scope(|scope| {
+        for arguments in [
+            &["top/upper/big"][..],
+            &["-r", "top/upper"],
+            &["-r", "top"],
+            &["--set", "trash=false", "top/upper/big"],
+            &["-r", "--set", "trash=false", "top/upper"],
+        ] {
+            scope.spawn(|| keeps_a_copy(arguments));
+        }
+    });
+}
+
+/// Removes a file of an upper directory, while an overlay here and one in a container has it.
+fn keeps_a_copy(arguments: &[&str]) {
+    let fs = LoopFs::new(Fs::Ext4, "discard", 512, On::Tmpfs);
     let top = fs.path().join("top");
     let merged = tempfile::tempdir_in("/dev/shm").unwrap();
-    // Below the upper directory, that itself, and above it; here and in a container.
-    for arguments in [
-        &["top/upper/big"][..],
-        &["-r", "top/upper"],
-        &["-r", "top"],
-        &["--set", "trash=false", "top/upper/big"],
-        &["-r", "--set", "trash=false", "top/upper"],
-    ] {
-        for within in [&[][..], &["unshare", "--mount"]] {
-            let open = OpenBeforeCopy::new(&top, merged.path(), within);
-            let done = removed(fs.path(), &[arguments, &IN_PIECES].concat());
-            assert_whole(&open.reads(), &done);
-            assert!(!top.join("upper/big").exists(), "{}", done.text());
-            let said = done
+    for within in [&[][..], &["unshare", "--mount"]] {
+        let open = OpenBeforeCopy::new(&top, merged.path(), within);
+        let done = removed(fs.path(), &[arguments, &IN_PIECES].concat());
+        assert_whole(&open.reads(), &done);
+        assert!(!top.join("upper/big").exists(), "{}", done.text());
+        let said = done
+            .stderr
+            .contains("an overlay uses it as its upper layer")
+            || done
                 .stderr
-                .contains("an overlay uses it as its upper layer")
-                || done
-                    .stderr
-                    .contains("the upper directory of the overlay at");
-            assert!(said, "{arguments:?} {within:?} {}", done.text());
-            if within.is_empty() {
-                unmount(&merged.path().to_string_lossy());
-            }
-            must("rm", &["-rf", &top.to_string_lossy()]);
+                .contains("the upper directory of the overlay at");
+        assert!(said, "{arguments:?} {within:?} {}", done.text());
+        if within.is_empty() {
+            unmount(&merged.path().to_string_lossy());
         }
+        must("rm", &["-rf", &top.to_string_lossy()]);
     }
 }
 
