@@ -16,7 +16,7 @@ use std::ops::Range;
 use judge::counting;
 use record::RunRecord;
 use record::units::MIB;
-use record::{DeviceColumns, Part, PhaseName};
+use record::{DeviceColumns, DeviceInfo, DeviceKind, Part, PhaseName};
 
 /// About so many cells are made of a device's discards.
 const CELLS: u64 = 64;
@@ -134,13 +134,11 @@ pub(super) fn of(record: &RunRecord) -> Evidence {
             continue;
         };
         evidence.devices += 1;
-        let discards = device.discards[range.clone()].iter().copied();
-        let discards: u64 = discards.map(u64::from).sum();
         let case = Case {
             record,
             device,
             through: through(record, index),
-            single: one_at_a_time(record, discards),
+            single: one_at_a_time(record, index, range.clone()),
         };
         case.add_to(&mut evidence, range.clone());
         // The kernel cuts what is beyond whole milliseconds.
@@ -176,9 +174,25 @@ pub fn window(record: &RunRecord) -> Range<usize> {
 /// btrfs waits for each piece within its commit (fs/btrfs/extent-tree.c, `btrfs_issue_discard`). A
 /// deleter that frees and commits piece by piece waits if each piece makes one discard. BLKDISCARD
 /// waits in steps that the device takes whole. XFS sends at once what a commit freed in several
-/// places.
-fn one_at_a_time(record: &RunRecord, discards: u64) -> Option<f64> {
+/// places. A loop device's file on ext4 is cut where its extents end, and its pieces come one after
+/// the other (drivers/block/loop.c, `lo_fallocate`).
+fn one_at_a_time(record: &RunRecord, drive: usize, range: Range<usize>) -> Option<f64> {
     let head = &record.head;
+    let rows = &record.intervals.devices;
+    let sent = |index: usize| {
+        let discards = rows[index].discards[range.clone()].iter().copied();
+        discards.map(u64::from).sum::<u64>()
+    };
+    let is_passed_on = |device: &DeviceInfo| {
+        matches!(
+            device.kind,
+            DeviceKind::Loop | DeviceKind::Partition | DeviceKind::Disk
+        )
+    };
+    let a_loop = |device: &DeviceInfo| device.kind == DeviceKind::Loop && device.level == 0;
+    let above =
+        (head.devices.iter().position(a_loop)).filter(|_| head.devices.iter().all(is_passed_on));
+    let discards = sent(above.unwrap_or(drive));
     let method = |path: &str| head.scenario.pointer(&format!("/deletion/method/{path}"));
     let freed = freed(record);
     let chunk = method("truncate/chunk_bytes").and_then(|v| v.as_u64());
@@ -190,7 +204,10 @@ fn one_at_a_time(record: &RunRecord, discards: u64) -> Option<f64> {
     let most = most.map(|d| d.discard.max_bytes).min().unwrap_or(0);
     let whole = step.is_some_and(|step| step <= most);
     let waits = matches!(head.target.fs.as_deref(), Some("ext4" | "btrfs"));
-    let chunk = chunk.map_or(0.0, |bytes| bytes as f64 / ONE);
+    let chunk = match above {
+        Some(_) => 0.0,
+        None => chunk.map_or(0.0, |bytes| bytes as f64 / ONE),
+    };
     match waits || whole {
         true => Some(0.0),
         false => committed.then_some(chunk),

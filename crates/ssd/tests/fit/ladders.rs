@@ -8,7 +8,7 @@ use ssd::fit::{Barrier, Figure, Fit, Made, fit};
 use ssd::{Card, Drive, Queue, Time, profiles};
 use testkit::harness::{Harness, Pace, Pieces, Readers};
 
-use crate::record::record;
+use crate::record::{put_on_a_loop, record};
 
 const MIB: u64 = 1 << 20;
 const RUNGS: [u64; 5] = [1, 4, 16, 64, 128];
@@ -90,14 +90,7 @@ fn discards_that_came_not_through_the_file_systems_device_are_left_out() {
     let card = profiles::by_name("crucial-t500-2tb").unwrap();
     let clean = run(card, 16, 64, Duration::from_millis(20), QUIET);
     let mut record = clean.clone();
-    let drive = &mut record.head.devices[0];
-    drive.level = 1;
-    let mut own = drive.clone();
-    (own.name, own.level, own.leaf) = ("loop0".to_owned(), 0, false);
-    own.below = vec![drive.name.clone()];
-    record.head.devices.push(own);
-    let columns = record.intervals.devices[0].clone();
-    record.intervals.devices.push(columns);
+    put_on_a_loop(&mut record);
     let drive = &mut record.intervals.devices[0];
     let last = drive.discards.iter().rposition(|&count| count > 0).unwrap();
     for i in last + 2..drive.discards.len() {

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use record::RunRecord;
 use record::{
-    ActorInfo, ActorInterval, DeletionLine, DeviceInfo, DeviceInterval, DiscardSetting, End,
-    EndReason, Head, Host, Interval, Intervals, LoopKind, Part, Phase, PhaseName, RUN_SCHEMA,
+    ActorInfo, ActorInterval, DeletionLine, DeviceInfo, DeviceInterval, DeviceKind, DiscardSetting,
+    End, EndReason, Head, Host, Interval, Intervals, LoopKind, Part, Phase, PhaseName, RUN_SCHEMA,
     Target,
 };
 use ssd::Time;
@@ -50,6 +50,24 @@ pub fn head(fs: &str, readers: Readers, devices: usize) -> Head {
         }],
         devices: (0..devices).map(device).collect(),
     }
+}
+
+/// Puts the file system of a record on a loop device, whose file is on the drive. It discards as
+/// the drive does.
+pub fn put_on_a_loop(record: &mut RunRecord) {
+    let drive = &mut record.head.devices[0];
+    drive.level = 1;
+    let own = DeviceInfo {
+        name: "loop0".into(),
+        kind: DeviceKind::Loop,
+        level: 0,
+        leaf: false,
+        below: vec![drive.name.clone()],
+        ..drive.clone()
+    };
+    record.head.devices.push(own);
+    let columns = record.intervals.devices[0].clone();
+    record.intervals.devices.push(columns);
 }
 
 /// As a record's file has it.
