@@ -53,12 +53,13 @@ pub fn explain(observation: &Observation, subject: &Subject, command: Option<&st
         }
         verdict => verdict,
     };
-    let senders = super::senders::senders(
+    let mut senders = super::senders::senders(
         &observation.trace,
         &observation.disks,
         &observation.mounted,
         &observation.sampled.deleted,
     );
+    super::senders::name_processes(&mut senders, &observation.sampled.threads);
     for (index, victim) in victims.iter_mut().enumerate() {
         let share = victim.share_behind_others(&senders);
         victim.count_behind(share);
@@ -77,7 +78,7 @@ pub fn explain(observation: &Observation, subject: &Subject, command: Option<&st
         seconds: observation.to_s - observation.from_s,
         without_trim_s: victims
             .first()
-            .filter(|one| one.discards_s > 0.0)
+            .filter(|one| one.discards_s > 0.0 && *subject != Subject::All)
             .map(|one| {
                 let whole_s = client.as_ref().map_or(one.seconds, |client| client.1);
                 (whole_s - one.discards_s).max(0.0)

@@ -43,7 +43,7 @@ pub struct Why {
     /// The subject, where the first victim is a server that it waited for.
     pub client: Option<Client>,
     /// The time of the first victim without its waits for discards, in seconds; `None` if it did
-    /// not wait for any. Of a server's client its own time.
+    /// not wait for any, and of the whole machine. Of a server's client its own time.
     pub without_trim_s: Option<f64>,
     /// The processes that waited: the one that the sentence is about first.
     pub victims: Vec<Victim>,
@@ -136,7 +136,7 @@ pub struct SenderWork {
     pub reason: Reason,
     /// Its name, e.g. `fstrim` or `kworker/u8:1`.
     pub program: String,
-    /// Its thread; `None` of several.
+    /// Its process, or its thread where that isn't known; `None` of several.
     pub pid: Option<u32>,
     /// Discards.
     pub discards: u64,

@@ -15,6 +15,7 @@ use super::Subject;
 use super::frames::Reason;
 use super::observe::Observation;
 use super::report::{Deleted, Deletion, SenderWork};
+use super::sampler::SampledThread;
 use super::trace::{Deleter, Sender, Trace, is_worker};
 
 /// btrfs' background discards wait so long at least, in seconds (`BTRFS_DISCARD_UNUSED_DELAY`,
@@ -96,6 +97,16 @@ pub(crate) fn senders(
     }
     found.sort_by(|a, b| b.in_drive_s.total_cmp(&a.in_drive_s));
     found
+}
+
+/// Names processes instead of their threads, where they are known.
+pub(crate) fn name_processes(senders: &mut [SenderWork], threads: &[SampledThread]) {
+    for sender in senders {
+        let thread = threads
+            .iter()
+            .find(|one| Some(one.thread.tid) == sender.pid);
+        sender.pid = thread.map(|one| one.thread.pid).or(sender.pid);
+    }
 }
 
 /// The file system that sends discards for this reason.

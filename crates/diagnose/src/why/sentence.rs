@@ -398,9 +398,9 @@ impl Victim {
         guessed_s > seconds / 10.0 && guessed_s * (self.looks as f64) < few * self.seconds
     }
 
-    /// Whether one of its threads sent these.
+    /// Whether it sent these, by one of its threads.
     pub(super) fn sent(&self, sender: &SenderWork) -> bool {
-        sender.pid.is_some_and(|pid| self.threads.contains(&pid))
+        (sender.pid).is_some_and(|pid| pid == self.pid || self.threads.contains(&pid))
     }
 
     /// The time of a cause, in seconds.

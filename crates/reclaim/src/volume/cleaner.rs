@@ -33,8 +33,6 @@ pub struct Cleaned {
     pub others: u64,
     /// How long the cleaner took to free them, with their discards, in all.
     pub took: Duration,
-    /// How much longer discards slowed others down in that time than the goal allows.
-    pub beyond: Duration,
     /// How much of it went into the accounting of quotas, by looks at the kernel's stacks. `None`
     /// where quotas are off.
     pub quotas: Option<Duration>,
@@ -174,7 +172,7 @@ impl Volume {
         if self.stack.quotas {
             cleaner.done.quotas.get_or_insert_default();
         }
-        let (began, busy) = (Instant::now(), self.throttle.discards().busy);
+        let began = Instant::now();
         let together = cleaner.deleted.len();
         cleaner.done.subvolumes += together as u64;
         cleaner.begin();
@@ -182,11 +180,6 @@ impl Volume {
         let took = began.elapsed();
         cleaner.done.took += took;
         cleaner.learn(together, took);
-        let since = self.throttle.discards().busy.zip(busy);
-        let discarding = since.map_or(Duration::ZERO, |(now, then)| now.saturating_sub(then));
-        let lost = discarding.mul_f64(self.throttle.state().phi.clamp(0.0, 1.0));
-        let allowed = took.mul_f64(self.share.clamp(0.0, 1.0));
-        cleaner.done.beyond += lost.saturating_sub(allowed);
         for (_, path) in cleaner.deleted.drain(..) {
             let name = quoted(path);
             listener(Event::Note(&format_args!(

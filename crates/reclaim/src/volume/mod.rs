@@ -75,8 +75,6 @@ pub struct Volume {
     piece: SharedPiece,
     skip_commits: bool,
     cleaner: Cleaner,
-    /// The share of the time that the goal lets other I/O lose; 1 without a goal.
-    share: f64,
 }
 
 /// A piece that was granted for small files.
@@ -145,7 +143,6 @@ impl Volume {
             },
             skip_commits: pacing.skip_commits,
             cleaner: Cleaner::default(),
-            share: pacing.goal().map_or(1.0, |goal| goal.slowdown),
         })
     }
 

@@ -134,11 +134,15 @@ pub(super) fn of(record: &RunRecord) -> Evidence {
             continue;
         };
         evidence.devices += 1;
+        let sender = &columns[sender(record, index)];
+        let discards = sender.discards[range.clone()].iter().copied();
+        let discards: u64 = discards.map(u64::from).sum();
         let case = Case {
             record,
             device,
+            sender,
             through: through(record, index),
-            single: one_at_a_time(record, index, range.clone()),
+            single: one_at_a_time(record, discards),
         };
         case.add_to(&mut evidence, range.clone());
         // The kernel cuts what is beyond whole milliseconds.
@@ -174,25 +178,9 @@ pub fn window(record: &RunRecord) -> Range<usize> {
 /// btrfs waits for each piece within its commit (fs/btrfs/extent-tree.c, `btrfs_issue_discard`). A
 /// deleter that frees and commits piece by piece waits if each piece makes one discard. BLKDISCARD
 /// waits in steps that the device takes whole. XFS sends at once what a commit freed in several
-/// places. A loop device's file on ext4 is cut where its extents end, and its pieces come one after
-/// the other (drivers/block/loop.c, `lo_fallocate`).
-fn one_at_a_time(record: &RunRecord, drive: usize, range: Range<usize>) -> Option<f64> {
+/// places.
+fn one_at_a_time(record: &RunRecord, discards: u64) -> Option<f64> {
     let head = &record.head;
-    let rows = &record.intervals.devices;
-    let sent = |index: usize| {
-        let discards = rows[index].discards[range.clone()].iter().copied();
-        discards.map(u64::from).sum::<u64>()
-    };
-    let is_passed_on = |device: &DeviceInfo| {
-        matches!(
-            device.kind,
-            DeviceKind::Loop | DeviceKind::Partition | DeviceKind::Disk
-        )
-    };
-    let a_loop = |device: &DeviceInfo| device.kind == DeviceKind::Loop && device.level == 0;
-    let above =
-        (head.devices.iter().position(a_loop)).filter(|_| head.devices.iter().all(is_passed_on));
-    let discards = sent(above.unwrap_or(drive));
     let method = |path: &str| head.scenario.pointer(&format!("/deletion/method/{path}"));
     let freed = freed(record);
     let chunk = method("truncate/chunk_bytes").and_then(|v| v.as_u64());
@@ -204,14 +192,27 @@ fn one_at_a_time(record: &RunRecord, drive: usize, range: Range<usize>) -> Optio
     let most = most.map(|d| d.discard.max_bytes).min().unwrap_or(0);
     let whole = step.is_some_and(|step| step <= most);
     let waits = matches!(head.target.fs.as_deref(), Some("ext4" | "btrfs"));
-    let chunk = match above {
-        Some(_) => 0.0,
-        None => chunk.map_or(0.0, |bytes| bytes as f64 / ONE),
-    };
+    let chunk = chunk.map_or(0.0, |bytes| bytes as f64 / ONE);
     match waits || whole {
         true => Some(0.0),
         false => committed.then_some(chunk),
     }
+}
+
+/// The device whose discards tell how many were in flight on a drive: the loop device above it, or
+/// itself. A loop device's file is cut where its extents end, and the pieces come one after the other
+/// (drivers/block/loop.c, `lo_fallocate`).
+fn sender(record: &RunRecord, drive: usize) -> usize {
+    let devices = &record.head.devices;
+    let mut above = devices
+        .iter()
+        .filter(|one| one.level < devices[drive].level);
+    let is_plain = above.all(|one| matches!(one.kind, DeviceKind::Loop | DeviceKind::Partition));
+    let a_loop = |one: &DeviceInfo| one.kind == DeviceKind::Loop && one.level == 0;
+    let mut counted = devices.iter().zip(&record.intervals.devices);
+    let found = counted.position(|(one, _)| a_loop(one));
+    let found = found.filter(|_| is_plain);
+    found.unwrap_or(drive)
 }
 
 fn freed(record: &RunRecord) -> u64 {
@@ -247,8 +248,10 @@ fn through(record: &RunRecord, drive: usize) -> Option<Vec<Range<f64>>> {
 struct Case<'r> {
     record: &'r RunRecord,
     device: &'r DeviceColumns,
+    /// The device that tells how many were in flight.
+    sender: &'r DeviceColumns,
     through: Option<Vec<Range<f64>>>,
-    /// The mean size, in bytes, from which on discards come one at a time.
+    /// The mean size, in bytes, from which on the sender's discards come one at a time.
     single: Option<f64>,
 }
 
@@ -274,10 +277,6 @@ impl Draft {
     /// Whether what was begun before it hardly counts.
     fn is_long(&self) -> bool {
         self.seconds >= 5.0 * self.wait_s()
-    }
-
-    fn mean_bytes(&self) -> f64 {
-        self.bytes as f64 / self.discards.max(1) as f64
     }
 
     fn wait_s(&self) -> f64 {
@@ -325,7 +324,12 @@ impl Case<'_> {
 
     /// Whether its discards came one at a time.
     fn is_single(&self, draft: &Draft) -> bool {
-        self.single.is_some_and(|least| draft.mean_bytes() >= least)
+        let rows = draft.first..=draft.last;
+        let bytes = self.sender.discard_bytes[rows.clone()].iter();
+        let bytes = bytes.fold(0_u64, |sum, &bytes| sum.saturating_add(bytes));
+        let discards: u64 = (self.sender.discards[rows].iter().copied().map(u64::from)).sum();
+        let mean = bytes as f64 / discards.max(1) as f64;
+        self.single.is_some_and(|least| mean >= least)
     }
 
     /// Whether discards were in service all the time from one to the next.

@@ -59,7 +59,6 @@ pub(crate) fn measured(summary: &Summary, given: &GoalArgs) -> Value {
             "subvolumes": work.subvolumes,
             "others": work.others,
             "seconds": seconds(work.took),
-            "beyond_goal_s": seconds(work.beyond),
             "quotas_s": work.quotas.map(seconds),
         })),
         "decisions": decisions(&summary.decisions),

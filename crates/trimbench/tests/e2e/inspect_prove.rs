@@ -283,7 +283,7 @@ fn a_forecast_names_what_it_leaves_out_on_btrfs_and_on_a_slowed_drive() {
     command.arg(&file);
     let text = run(lab.in_here(command)).succeeds().stdout.clone();
     for part in [
-        "(bytes at least: btrfs",
+        "(on btrfs a rough figure: it frees",
         "6 times slower): the times forecast are those of --profile",
     ] {
         assert!(text.contains(part), "{part}: {text}");

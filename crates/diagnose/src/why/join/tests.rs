@@ -109,11 +109,13 @@ fn of_a_machine_who_waits_for_a_deletion_comes_before_the_deleter() {
     let mut seen = observation(Place::Journal, &["jbd2_log_wait_commit"], Some(DISK));
     discard(&mut seen, 40, 1);
     let deleter = SampledThread {
-        thread: Thread { pid: 8, tid: 8 },
+        thread: Thread { pid: 8, tid: 9 },
         comm: "rm".to_owned(),
         kernel: false,
     };
     seen.sampled.threads.push(deleter);
+    let sender = &mut seen.trace.senders[0];
+    (sender.pid, sender.comm, sender.reason) = (9, "rm".to_owned(), Reason::ExtCall);
     let own = seen.sampled.samples.iter().map(|one| Sample {
         thread: 1,
         place: Place::OwnDiscard,
@@ -126,6 +128,8 @@ fn of_a_machine_who_waits_for_a_deletion_comes_before_the_deleter() {
     let pids: Vec<u32> = why.victims.iter().map(|one| one.pid).collect();
     assert_eq!(pids, [7, 8], "{}", why.sentence);
     assert!(why.victims[1].discards_s > why.victims[0].discards_s);
+    // The process is named, not its thread. A machine has no time without TRIM.
+    assert_eq!((why.senders[0].pid, why.without_trim_s), (Some(8), None));
 }
 
 #[test]
