@@ -296,10 +296,12 @@ mod tests {
     fn this_machine_tells() {
         assert!(Stolen::open(&SysRoot::host()).unwrap().seconds().is_some());
         let own = RunQueue::own().unwrap();
-        assert!(own.waited().is_some());
+        let before = own.waited();
+        assert!(before.is_some());
         let id = rustix::thread::gettid().as_raw_nonzero().get();
         let same = RunQueue::of_thread(id as u32).unwrap();
-        assert!(same.waited() >= own.waited());
+        // It may wait between two looks.
+        assert!(same.waited() >= before);
         assert!(RunQueue::of_thread(u32::MAX).is_err());
     }
 
