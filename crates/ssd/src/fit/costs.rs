@@ -125,11 +125,14 @@ pub(super) fn costs(records: &[Vec<Cell>], points: &[Point], all: &All, reads: &
     };
     let apart = last.mib >= first.mib * APART;
     if last.service_us.low <= floor {
-        let why = format!(
-            "a discard of {} takes no longer than {READS:.0} reads: its own time can't be separated from \
-             the machine's",
-            last.size()
-        );
+        let why = match last.service_us.high <= floor {
+            true => format!(
+                "a discard of {} takes no longer than {READS:.0} reads: its own time can't be separated \
+                 from the machine's",
+                last.size()
+            ),
+            false => unsure(records).to_owned(),
+        };
         return Costs {
             service_us: Figure::at_most_for(service_us.high, why.clone()),
             line: apart.then_some(line),

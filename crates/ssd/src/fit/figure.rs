@@ -201,13 +201,11 @@ fn point(records: &[Vec<Cell>], within: impl Fn(&Cell) -> bool) -> Point {
     }
 }
 
-/// The most that a discard of a size takes: no longer than a larger one, so the least bound of those
-/// that are as large. Beyond all sizes that were seen it is the largest bound.
+/// The most that a discard of a size takes: no longer than a larger one, nor than the smaller ones that
+/// make it up.
 pub(super) fn at_most_us(points: &[Point], mib: f64) -> Option<f64> {
-    let high = |point: &Point| point.service_us.high;
-    let as_large = points.iter().filter(|point| point.mib >= mib / ALIKE);
-    let least = as_large.map(high).reduce(f64::min);
-    least.or_else(|| points.iter().map(high).reduce(f64::max))
+    let most = |point: &Point| point.service_us.high * (mib / point.mib).max(1.0);
+    points.iter().map(most).reduce(f64::min)
 }
 
 #[cfg(test)]
@@ -229,7 +227,7 @@ mod tests {
 
     /// As a ladder on a busy machine had them: its largest step was disturbed.
     #[test]
-    fn no_size_takes_longer_than_a_larger_one() {
+    fn no_size_takes_longer_than_a_larger_one_or_its_parts() {
         let steps = [
             (1.0, 750.0),
             (4.0, 734.0),
@@ -250,8 +248,9 @@ mod tests {
         for (mib, most) in [
             (1.0, 734.0),
             (25.6, 1180.0),
-            (128.0, 3150.0),
-            (512.0, 3150.0),
+            (80.0, 1180.0 * 1.25),
+            (128.0, 1180.0 * 2.0),
+            (512.0, 1180.0 * 8.0),
         ] {
             assert_eq!(at_most_us(&points, mib), Some(most), "{mib} MiB");
         }

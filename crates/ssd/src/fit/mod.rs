@@ -265,17 +265,19 @@ fn beside_others(
 
 impl Fit {
     /// The most that a discard of so many bytes takes, in microseconds, as far as it is known: as
-    /// observed at about that size, else at a larger one.
+    /// observed at about that size, or its bound by other sizes.
     pub fn service_at_most_us(&self, bytes: u64) -> Option<f64> {
         let mib = bytes as f64 / record::units::MIB as f64;
         let alike = |p: &&Point| (p.mib / mib).max(mib / p.mib) <= figure::ALIKE;
-        let is_known = self.service_us.value().is_some();
-        let point = self.points.iter().find(alike).map(|p| match is_known {
-            true => p.service_us.value,
-            false => p.service_us.high,
-        });
-        let larger = || figure::at_most_us(&self.points, mib).filter(|_| !is_known);
-        point.or_else(larger).or_else(|| self.service_us.at_most())
+        let found = match self.service_us.value() {
+            Some(_) => self
+                .points
+                .iter()
+                .find(alike)
+                .map(|point| point.service_us.value),
+            None => figure::at_most_us(&self.points, mib),
+        };
+        found.or_else(|| self.service_us.at_most())
     }
 
     /// The end of a ladder that should be climbed again: its time is known no better
