@@ -80,7 +80,8 @@ mod tests {
 
     #[test]
     fn a_file_is_listed_while_it_is_open() {
-        let file = tempfile::tempfile().unwrap();
+        // With a name: the inode of a file without one is another test's as soon as it is closed.
+        let (file, _name) = tempfile::NamedTempFile::new().unwrap().into_parts();
         let stat = rustix::fs::fstat(&file).unwrap();
         assert!(OpenFiles::now().has(&stat));
         let own = std::process::id();

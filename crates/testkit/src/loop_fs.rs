@@ -216,7 +216,7 @@ pub fn names(directory: &Path) -> Vec<String> {
 /// one of another test lies on a FUSE server that is gone.
 fn mkfs_btrfs(more: &[&str]) -> String {
     let arguments = [&["-q", "-f"], more].concat();
-    for _ in 0..20 {
+    for _ in 0..100 {
         let output = Command::new("mkfs.btrfs")
             .args(&arguments)
             .output()
@@ -230,6 +230,8 @@ fn mkfs_btrfs(more: &[&str]) -> String {
         }
         let gone = sweep::take_down_dead_drives();
         assert!(gone.is_ok(), "{}", gone.unwrap_err());
+        // Its loop device goes a moment later.
+        thread::sleep(Duration::from_millis(100));
     }
     must("mkfs.btrfs", &arguments)
 }
