@@ -201,11 +201,14 @@ fn point(records: &[Vec<Cell>], within: impl Fn(&Cell) -> bool) -> Point {
     }
 }
 
-/// The most that a discard of a size takes: no longer than a larger one, nor than the smaller ones that
-/// make it up.
+/// The most that a discard of a size takes: no longer than a larger one, nor than a smaller one in
+/// proportion, as a + b · size has it; but as long as a smaller one does for certain.
 pub(super) fn at_most_us(points: &[Point], mib: f64) -> Option<f64> {
     let most = |point: &Point| point.service_us.high * (mib / point.mib).max(1.0);
-    points.iter().map(most).reduce(f64::min)
+    let smaller = points.iter().filter(|point| point.mib <= mib);
+    let least = smaller.fold(0.0, |least, point| f64::max(least, point.service_us.low));
+    let most = points.iter().map(most).reduce(f64::min)?;
+    Some(most.max(least))
 }
 
 #[cfg(test)]
@@ -254,6 +257,10 @@ mod tests {
         ] {
             assert_eq!(at_most_us(&points, mib), Some(most), "{mib} MiB");
         }
+        // A drive on which a large discard costs more in proportion.
+        let mut steep = points;
+        steep[4].service_us.low = 3000.0;
+        assert_eq!(at_most_us(&steep, 128.0), Some(3000.0));
         assert_eq!(at_most_us(&[], 1.0), None);
     }
 }
