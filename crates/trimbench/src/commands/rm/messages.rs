@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use pace::{GoalResult, Kept};
+use pace::{Kept, Limit};
 use reclaim::throttle::Summary;
 use reclaim::{Cleaned, Event, Intention, Reply, Where};
 use record::DiscardSetting;
@@ -213,7 +213,7 @@ pub(super) fn summary(summary: &Summary) -> String {
     lines.extend(gave_up.into_iter().chain(exempt));
     lines.extend(interference::report(summary));
     let work = summary.cleaned.iter();
-    lines.extend(work.flat_map(|work| cleaned(work, summary)));
+    lines.extend(work.map(|work| cleaned(work, summary)));
     let lines = lines.into_iter();
     lines
         .map(|line| format!("trimbench rm: {line}\n"))
@@ -221,7 +221,7 @@ pub(super) fn summary(summary: &Summary) -> String {
 }
 
 /// Describes the work of the kernel's cleaner, which nothing paces.
-fn cleaned(work: &Cleaned, summary: &Summary) -> Vec<String> {
+fn cleaned(work: &Cleaned, summary: &Summary) -> String {
     let (took, subvolumes) = (work.took, counted(work.subvolumes, "subvolume"));
     let length = |time: Duration| seconds(time.as_secs_f64());
     let quotas = work.quotas.filter(|quotas| !quotas.is_zero());
@@ -230,21 +230,13 @@ fn cleaned(work: &Cleaned, summary: &Summary) -> Vec<String> {
         format!(", {length} of it in the accounting of quotas (btrfs quota disable saves it)")
     });
     let is = |kept| {
-        summary
-            .goals
-            .iter()
-            .any(|goal: &GoalResult| goal.kept == kept)
+        let mut goals = summary.goals.iter();
+        goals.any(|goal| matches!(goal.limit, Limit::Slowdown(_)) && goal.kept == kept)
     };
-    let goal = match (is(Kept::Missed), is(Kept::Unsure)) {
-        (true, _) => Some(
-            "goal missed: nothing slows the cleaner down, and it works while rm pauses, too; at a quiet time \
-             other I/O loses less",
-        ),
-        (_, true) => Some(
-            "goal not certain: the cleaner works while rm pauses, too, so the pauses don't show other I/O \
-             without it",
-        ),
-        _ => None,
+    let so = match (is(Kept::Missed), is(Kept::Unsure)) {
+        (true, _) => "at a quiet time other I/O loses less",
+        (_, true) => "the pauses don't show other I/O without it",
+        _ => "",
     };
     let took = length(took);
     let others = match work.others {
@@ -252,9 +244,10 @@ fn cleaned(work: &Cleaned, summary: &Summary) -> Vec<String> {
         others => format!(", and {others} that others had deleted: their space is counted too"),
     };
     let work = format!("the kernel's cleaner freed {subvolumes} in {took}{quotas}{others}");
-    std::iter::once(work)
-        .chain(goal.map(str::to_owned))
-        .collect()
+    match so {
+        "" => work,
+        so => format!("{work}. Nothing slows it down, and it works while rm pauses, too: {so}"),
+    }
 }
 
 /// Describes discards that come when the deletion is over.
@@ -404,7 +397,7 @@ mod tests {
         };
         let of = |kept| Summary {
             cleaned: Some(cleaned),
-            goals: vec![GoalResult {
+            goals: vec![pace::GoalResult {
                 limit: pace::Limit::Slowdown(0.1),
                 kept,
                 measured: None,
@@ -427,10 +420,10 @@ mod tests {
             ..of(Kept::Met)
         });
         assert!(!free.contains("quota"), "nothing to save: {free}");
-        let why = "goal missed: nothing slows the cleaner down";
+        let why = "works while rm pauses, too: at a quiet time";
         assert!(missed.contains(why) && !met.contains(why), "{missed} {met}");
         let unsure = summary(&of(Kept::Unsure));
-        let why = "goal not certain: the cleaner works while rm pauses, too";
+        let why = "works while rm pauses, too: the pauses don't show other I/O without it";
         assert!(unsure.contains(why), "{unsure}");
     }
 
