@@ -13,7 +13,7 @@ use super::target::{Targets, present};
 use super::update::{Blocked, Debt, DeviceUpdate, Update, Waiting, Work, word};
 use crate::why::observe::{Device, Did, Observation, cpu_s, monotonic_s};
 use crate::why::sampler::{Deleted, Sample, Sampler};
-use crate::why::senders::{name_processes, senders};
+use crate::why::senders::senders;
 use crate::why::trace::Trace;
 use crate::why::tracer::Tracer;
 use crate::why::{Missing, SenderWork, Subject, Victim, join};
@@ -273,10 +273,14 @@ impl Watcher {
             let mut devices = self.devices.iter();
             devices.any(|device| device.name == one.device)
         };
-        let Observation { disks, mounted, .. } = &self.window;
-        let mut all = senders(piece, disks, mounted, &self.deleted);
-        name_processes(&mut all, &self.window.sampled.threads);
-        all.into_iter().filter(watched).collect()
+        let Observation {
+            disks,
+            mounted,
+            sampled,
+            ..
+        } = &self.window;
+        let all = senders(piece, disks, mounted, &self.deleted, &sampled.threads).into_iter();
+        all.filter(watched).collect()
     }
 
     /// The processes that were blocked on the devices that are watched, and those of which it isn't

@@ -53,13 +53,13 @@ pub fn explain(observation: &Observation, subject: &Subject, command: Option<&st
         }
         verdict => verdict,
     };
-    let mut senders = super::senders::senders(
+    let senders = super::senders::senders(
         &observation.trace,
         &observation.disks,
         &observation.mounted,
         &observation.sampled.deleted,
+        &observation.sampled.threads,
     );
-    super::senders::name_processes(&mut senders, &observation.sampled.threads);
     for (index, victim) in victims.iter_mut().enumerate() {
         let share = victim.share_behind_others(&senders);
         victim.count_behind(share);
