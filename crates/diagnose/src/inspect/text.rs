@@ -61,7 +61,8 @@ fn if_deleted(out: &mut String, found: &Inspection, forecast: &Forecast, look: L
     if fs.is_some_and(|fs| fs.rules() == FileSystem::Btrfs) {
         let more = "(on btrfs a rough figure: it frees a whole extent when its last part goes, also what \
                     was punched or rewritten since, so more bytes in fewer discards. It discards its own tree \
-                    blocks, too, each alone, and after 10 s whole block groups that become empty)";
+                    blocks, too, which are not counted here, and after 10 s whole block groups that become \
+                    empty)";
         wrap(out, "  ", more, look.width);
     }
     if forecast.unwritten_bytes > 0 {
