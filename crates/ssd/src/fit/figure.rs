@@ -201,8 +201,8 @@ fn point(records: &[Vec<Cell>], within: impl Fn(&Cell) -> bool) -> Point {
     }
 }
 
-/// The most that a discard of a size takes: no longer than a larger one, nor than a smaller one in
-/// proportion, as a + b · size has it; but as long as a smaller one does for certain.
+/// The most that a discard of a size takes, in microseconds: no longer than a larger one, nor than a
+/// smaller one in proportion (a + b · size). It is no less than what a smaller one takes for certain.
 pub(super) fn at_most_us(points: &[Point], mib: f64) -> Option<f64> {
     let most = |point: &Point| point.service_us.high * (mib / point.mib).max(1.0);
     let smaller = points.iter().filter(|point| point.mib <= mib);
