@@ -345,7 +345,17 @@ mod tests {
         let sleeper = |input: File, output: File| {
             let mut sleep = Command::new("sleep");
             sleep.arg("60").stdin(input).stdout(output);
-            sleep.stderr(Stdio::null()).spawn().unwrap()
+            let child = sleep.stderr(Stdio::null()).spawn().unwrap();
+            let (pid, tid) = (child.id(), child.id());
+            let sleeps = || Thread { pid, tid }.wait_channel();
+            // Until then it opens libraries.
+            for _ in 0..500 {
+                if sleeps().is_some_and(|function| function.contains("nanosleep")) {
+                    break;
+                }
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            child
         };
         let direct = rustix::fs::OFlags::DIRECT.bits() as i32;
         let mut options = File::options();
