@@ -32,7 +32,8 @@ output of biolatency | requests | secs…: count…distribution | Tracing block 
 a histogram of bpftrace | requests | |@ | Attaching…probe
 output of biosnoop | requests | TIME(s)…COMM…LAT(ms)
 output of blkparse | requests | CPU0 (…): | Reads Queued:
-output of iolatency or btt | requests | D2C…Q2C | >=(ms)…<(ms)
+output of iolatency or btt | requests | D2C…Q2C | ^Q2Q | >=(ms)…<(ms)
+a trace of the kernel | requests | ^# tracer: | block_rq_
 output of zpool iostat | no discards | capacity…operations…bandwidth | pool…alloc…free | total_wait…disk_wait
 output of zpool status | state | pool: | NAME…STATE…READ…WRITE…CKSUM
 output of nfsiostat | no discards | mounted on…: | ops/s…rpc bklog
@@ -45,12 +46,16 @@ output of collectl | no discards | <-…Disks…-> | KBRead…KBWrit
 output of nmon | no discards | AAA,progname
 output of sar | no discards | DEV…tps | tps…rtps…wtps | CPU…%user…%nice
 output of sadf without disks | no discards | "sysstat" | # hostname;interval;
+output of gstat | no discards | L(q)…ops/s
 output of iostat of FreeBSD | no discards | device…kr/s | KB/t…tps…MB/s
 output of iostat of Solaris | no discards | extended device statistics | kr/s…svc_t
 a log of Windows' performance counters | no discards | (PDH-
+output of sysbench | no discards | qps:…(r/w/o:
+output of pgbench | no discards | progress:…tps, lat
+a list of Prometheus metrics | totals | ^# TYPE …
 output of perf | no discards | Performance counter stats for | # Overhead
-output of strace | requests | % time…usecs/call | execve(…) = 0
-the kernel's log | no discards | Linux version …gcc | kernel: …
+output of strace | requests | % time…usecs/call | execve(…) = 0 | ) = 0 <
+the kernel's log | no discards | Linux version …gcc | kernel: … | blocked for more than…seconds
 output of mdstat | state | Personalities :
 output of mount | state | … on / type …"##;
 
@@ -67,7 +72,8 @@ impl Foreign {
             return is("an archive", "packed");
         }
         let lines = || text.lines().take(200);
-        if lines().next().is_some_and(is_diskstats) {
+        // A time may stand before each copy.
+        if lines().take(2).any(is_diskstats) {
             return is("/proc/diskstats", "totals");
         }
         if lines().filter(|line| is_event(line)).count() > 1 {
@@ -186,6 +192,14 @@ mod tests {
             (
                 "   8       0 sda 4512 31 2 3 4 5 6 7 8 9 10 11 12 13\n",
                 "/proc/diskstats",
+            ),
+            (
+                "Wed Jun 19 05:02:00 UTC 2024\n 259 0 nvme0n1 4512 31 2 3 4 5 6 7 8 9 10 11 12 13\n",
+                "/proc/diskstats",
+            ),
+            (
+                "rm  2099 [001]  123.456: block:block_rq_issue: 259,0 D 1048576 () 12 + 2048 [rm]\n",
+                "a trace of the kernel",
             ),
             (
                 "NAME        MAJ:MIN RM   SIZE RO TYPE MOUNTPOINTS\n",

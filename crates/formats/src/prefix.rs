@@ -186,8 +186,7 @@ fn ends(line: &[u8]) -> Vec<Vec<Part>> {
 
 /// The text before iostat's header, as a prefix.
 fn before_header(line: &[u8]) -> Option<Prefix> {
-    let at =
-        memchr::memmem::find(line, b"Device").filter(|&at| at > 0 && is_blank(line[at - 1]))?;
+    let at = memchr::memmem::find(line, b"Device").filter(|&at| at > 0)?;
     let column = |word: &[u8]| matches!(word, b"r/s" | b"tps" | b"rrqm/s");
     let mut words = line[at..].split(|&b| is_blank(b));
     let prefix = parts(&line[..at]);
@@ -258,6 +257,9 @@ mod tests {
             &["> > "],
             &["05:02:00 AM "],
             &["dbhost iostat "],
+            &["9:", "10:"],
+            &["db1.log:9:", "db1.log:10:"],
+            &["+"],
             &["\u{1b}[1m05:02:00\u{1b}[0m "],
             &[""],
         ] {
