@@ -111,6 +111,22 @@ impl Account {
         }
     }
 
+    /// Notes that the deletion works in its pauses, too, as btrfs' cleaner does: only the time before it
+    /// shows others without it.
+    pub fn works_in_pauses(&mut self) {
+        (self.readers.against_before, self.flushers.against_before) = (true, true);
+    }
+
+    /// Whether only the time before shows others without it.
+    pub fn is_against_before(&self) -> bool {
+        self.readers.against_before
+    }
+
+    /// Notes that the deletion begins, although nothing may be freed yet.
+    pub fn begin(&mut self) {
+        self.began.get_or_insert(self.meter.now());
+    }
+
     /// Takes in one look. `idle`: the pacer assumes that nobody else uses the drive.
     pub fn take_in(&mut self, seen: &Feedback<'_>, idle: bool) {
         let tick = self.meter.tick(seen, None);
@@ -120,8 +136,8 @@ impl Account {
         self.count_freed(seen);
         let own = self.own_share(&tick);
         self.count_discards(&tick, own);
-        if self.began.is_none() && seen.freed > 0 {
-            self.began = Some(now);
+        if seen.freed > 0 {
+            self.begin();
         }
         let begun = self.began.is_some();
         let pending = pending_before || self.pending > 0;

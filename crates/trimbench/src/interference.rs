@@ -62,7 +62,11 @@ fn of_series(readers: &ReaderLoss, ops: &str) -> Vec<String> {
         Some(left) => format!("until they stopped after {}", seconds(left)),
         None => "over all the time".to_owned(),
     };
-    let rates = format!("{before} without discards, {during} {time}");
+    let quiet = match readers.against_before {
+        true => "before",
+        false => "without discards",
+    };
+    let rates = format!("{before} {quiet}, {during} {time}");
     if readers.open_loop {
         let wait = seconds(readers.wait_s);
         let usual = match readers.usual_wait_s {
@@ -366,6 +370,7 @@ mod tests {
         let loss = |slower_pauses| ReaderLoss {
             baseline_per_s: 40_000.0,
             during_per_s: 30_000.0,
+            against_before: false,
             lost: Measured {
                 value: 0.25,
                 low: 0.2,

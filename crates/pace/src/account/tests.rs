@@ -194,6 +194,33 @@ fn pauses_that_are_slower_count_half() {
 }
 
 #[test]
+fn a_deletion_that_works_in_its_pauses_is_seen_against_the_time_before() {
+    let goal = Goal::slowdown(0.10);
+    let mut world = World::new(&goal);
+    world.quiet(3000, 10.0);
+    world.account.works_in_pauses();
+    world.account.begin();
+    // Half of the work comes before anything is known as freed.
+    world.quiet(1000, 6.0);
+    for _ in 0..20 {
+        world.discard(10, true);
+        world.quiet(90, 8.0);
+    }
+    let readers = world.account.observed().readers.unwrap();
+    let lost = 1.0 - (6.0 + 2.0 * 0.9 * 8.0) / 30.0;
+    assert!((readers.lost.value - lost).abs() < 0.01, "{readers:?}");
+    assert!(readers.against_before && readers.baseline_per_s > 9900.0);
+    let missed = world.judged(&goal)[0];
+    assert_eq!(missed.kept, Kept::Missed, "{missed:?}");
+    let worst = missed.worst.unwrap();
+    assert!((worst.value - 0.4).abs() < 0.01, "{worst:?}");
+    // By 8 % a load drifts by itself.
+    let unsure = world.judged(&Goal::slowdown(0.25))[0];
+    assert_eq!(unsure.kept, Kept::Unsure, "{unsure:?}");
+    assert_eq!(world.judged(&Goal::slowdown(0.4))[0].kept, Kept::Met);
+}
+
+#[test]
 fn readers_that_read_more_beside_discards_than_without_have_no_loss() {
     let goal = Goal::slowdown(0.10);
     let mut world = World::new(&goal);

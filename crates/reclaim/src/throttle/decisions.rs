@@ -196,16 +196,13 @@ impl Summary {
         }
     }
 
-    /// Makes a goal uncertain that was met while btrfs' cleaner was at work, also in our pauses. It stays
-    /// certain if other programs' readers are known from before. Our own reads don't wait for the
-    /// cleaner's transactions.
+    /// Makes a goal uncertain that was met, by our own reads, while btrfs' cleaner was at work: they don't
+    /// wait for its transactions.
     pub(crate) fn beside_cleaner(mut self) -> Summary {
-        let readers = self.observed.as_ref().and_then(|one| one.readers.as_ref());
-        let before = readers.is_some_and(|readers| readers.slower_pauses.is_some());
         let is_unsure = |goal: &GoalResult| {
             matches!(goal.limit, Limit::Slowdown(_))
                 && goal.kept == Kept::Met
-                && (!before || goal.witness == Some(Witness::Canary))
+                && goal.witness == Some(Witness::Canary)
         };
         let goals = self.goals.iter_mut().filter(|goal| is_unsure(goal));
         for goal in goals.filter(|_| self.cleaned.is_some()) {
@@ -235,10 +232,10 @@ mod tests {
         }
     }
 
-    fn observed(readers: Option<pace::ReaderLoss>) -> Observed {
+    fn observed() -> Observed {
         Observed {
             seconds: 1.0,
-            readers,
+            readers: None,
             flushers: None,
             canary: None,
             group: None,
@@ -261,7 +258,7 @@ mod tests {
                 bytes,
                 seconds: 0.0,
             },
-            ..observed(None)
+            ..observed()
         };
         let shown = |own, at_most| {
             let summary = summary(own).with_own_discards(at_most);
@@ -276,35 +273,23 @@ mod tests {
     }
 
     #[test]
-    fn beside_the_cleaner_a_goal_is_certain_by_readers_from_before_alone() {
-        let kept = |cleaned, witness, slower_pauses| {
-            let met = met(Limit::Slowdown(0.1));
-            let lost = met.measured.unwrap();
-            let readers = pace::ReaderLoss {
-                baseline_per_s: 100.0,
-                during_per_s: 97.0,
-                lost,
-                slower_pauses,
-                lost_with_pauses: lost.value,
-                usual_wait_s: 1e-4,
-                wait_s: 1e-4,
-                open_loop: false,
-                left_s: None,
+    fn beside_the_cleaner_our_own_reads_make_no_goal_certain() {
+        let kept = |cleaned, witness| {
+            let goal = GoalResult {
+                witness: Some(witness),
+                ..met(Limit::Slowdown(0.1))
             };
-            let observed = observed(Some(readers));
             let summary = Summary {
                 cleaned,
-                observed: Some(observed),
-                goals: vec![GoalResult { witness, ..met }],
+                goals: vec![goal],
                 ..Summary::default()
             };
             summary.beside_cleaner().goals[0].kept
         };
         let work = Some(Cleaned::default());
-        assert_eq!(kept(work, Some(Witness::Canary), Some(0.0)), Kept::Unsure);
-        assert_eq!(kept(work, Some(Witness::Readers), Some(0.0)), Kept::Met);
-        assert_eq!(kept(work, Some(Witness::Readers), None), Kept::Unsure);
-        assert_eq!(kept(None, Some(Witness::Canary), None), Kept::Met);
+        assert_eq!(kept(work, Witness::Canary), Kept::Unsure);
+        assert_eq!(kept(work, Witness::Readers), Kept::Met);
+        assert_eq!(kept(None, Witness::Canary), Kept::Met);
     }
 
     #[test]

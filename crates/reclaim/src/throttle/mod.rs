@@ -88,8 +88,8 @@ pub(crate) const LONGEST_GRANT: Duration = Duration::from_millis(100);
 const WARM_UP: Duration = Duration::from_millis(50);
 const BASELINE: Duration = Duration::from_millis(300);
 
-/// The same for a protected group, whose waits come in bursts.
-const GROUP_BASELINE: Duration = Duration::from_secs(3);
+/// The same for a protected group, whose waits come in bursts, and beside work that goes on in pauses.
+const LONG_BASELINE: Duration = Duration::from_secs(3);
 
 /// So many reads within [`WARM_UP`] mean that a foreground reads.
 const FOREGROUND_READS: f64 = 10.0;
@@ -197,6 +197,11 @@ impl Throttle {
         if committed {
             self.ledger.committed_whole();
         }
+    }
+
+    /// Notes that what is deleted next is freed in the pauses, too.
+    pub(crate) fn works_in_pauses(&mut self) {
+        self.account.as_mut().map(Account::works_in_pauses);
     }
 
     /// Reports that something was changed that a commit must bring to the disk.
@@ -334,13 +339,17 @@ impl Throttle {
         }
         let elapsed = self.observed_since.elapsed();
         let is_alone = |account: &Account| account.reads_before() < FOREGROUND_READS;
-        let alone = self.account.as_ref().is_none_or(is_alone);
+        let account = self.account.as_ref();
+        let alone = account.is_none_or(is_alone);
+        let before_alone = account.is_some_and(Account::is_against_before);
         let warm = match self.goal {
-            Some(goal) if goal.max_pressure.is_some() => elapsed >= GROUP_BASELINE,
+            Some(goal) if goal.max_pressure.is_some() => elapsed >= LONG_BASELINE,
+            Some(_) if before_alone && !alone => elapsed >= LONG_BASELINE,
             _ => elapsed >= BASELINE || elapsed >= WARM_UP && alone,
         };
         if warm {
             self.monitor.waits.begin();
+            self.account.as_mut().map(Account::begin);
         }
         warm
     }

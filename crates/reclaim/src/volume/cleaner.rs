@@ -148,6 +148,7 @@ impl Volume {
         let waiting = self.cleaner.deleted.len();
         if waiting == 0 || waiting >= self.cleaner.together || bytes >= GROUP {
             self.clean(listener)?;
+            self.throttle.works_in_pauses();
             self.grant(bytes.max(LARGE), listener)?;
         }
         let (on, subvolume) = (self.throttle.directory()?, *subvolume);
