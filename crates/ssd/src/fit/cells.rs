@@ -69,12 +69,12 @@ pub(super) struct Evidence {
     pub(super) freed_mib: f64,
 }
 
-/// Discards beyond this multiple of the deleted bytes are free space beside them.
+/// Discards beyond this multiple of the deleted bytes are of other space.
 const BESIDE: f64 = 1.05;
 
 impl Evidence {
-    /// How much free space was discarded beside what was deleted, in MiB; `None`: next to nothing.
-    /// ext4 trims on to the next block in use (fs/ext4/mballoc.c, `ext4_try_to_trim_range`),
+    /// How much was discarded beside what was deleted, in MiB; `None`: next to nothing. Another program
+    /// did, or ext4 trims on to the next block in use (fs/ext4/mballoc.c, `ext4_try_to_trim_range`),
     /// whether the drive has anything there or not. It is unknown for several drives: mirrors
     /// discard each.
     pub(super) fn beside_mib(&self) -> Option<f64> {
@@ -95,7 +95,7 @@ impl Evidence {
     }
 }
 
-/// How many times as much was discarded as was deleted, where free space was discarded beside it.
+/// How many times as much was discarded as was deleted, where other space was discarded beside it.
 pub(super) fn thinned(evidence: &[&Evidence]) -> Option<f64> {
     let found = || evidence.iter().filter(|e| e.beside_mib().is_some());
     let sum = |of: fn(&Evidence) -> f64| found().map(|e| of(e)).sum::<f64>();

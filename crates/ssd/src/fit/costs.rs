@@ -53,8 +53,8 @@ fn unsure(records: &[Vec<Cell>]) -> &'static str {
 pub(super) const BENT: f64 = 0.2;
 
 /// Why there isn't even a bound.
-pub(super) const BESIDE: &str = "free space was discarded beside what was deleted, and what the drive had \
-                      there, if anything, is unknown";
+pub(super) const BESIDE: &str = "other discards came beside what was deleted, and what the drive had there, if \
+                      anything, is unknown";
 
 /// Sum of cells.
 pub(super) fn all_cells(records: &[Vec<Cell>]) -> All {
@@ -240,7 +240,7 @@ impl Costs {
         }
     }
 
-    /// Free space was discarded, too, so many times as much in all as was deleted. It may have
+    /// Other space was discarded, too, so many times as much in all as was deleted. It may have
     /// cost less for what the drive had there, which was nothing perhaps: then what was deleted
     /// took all of the time. A line through all sizes is the best guess where they agree with it.
     pub(super) fn thin(&mut self, times: f64, points: &[Point]) {

@@ -169,7 +169,7 @@ impl<'r> Seen<'r> {
 }
 
 fn fit_seen(seen: &[Seen<'_>]) -> Result<Fit, FitError> {
-    let evidence: Vec<&Evidence> = seen.iter().map(|seen| &seen.evidence).collect();
+    let evidence = without_others(seen.iter().map(|seen| &seen.evidence).collect());
     let all = All::sum(evidence.iter().map(|e| &e.all));
     if all.discards == 0.0 {
         return Err(FitError::NoDiscards);
@@ -178,7 +178,8 @@ fn fit_seen(seen: &[Seen<'_>]) -> Result<Fit, FitError> {
     let (records, alone) = undisturbed(&evidence);
     let mut points = figure::points(&records);
     let mut costs = costs(&records, &points, &all, &reads);
-    if let Some(times) = cells::thinned(&evidence) {
+    let thinned = cells::thinned(&evidence);
+    if let Some(times) = thinned {
         costs.thin(times, &points);
         if costs.service_us.value().is_none() {
             // A size of which more was free space than of others costs no less than a smaller one.
@@ -217,8 +218,26 @@ fn fit_seen(seen: &[Seen<'_>]) -> Result<Fit, FitError> {
         reads,
         notes: Vec::new(),
     };
-    fit.notes = notes(seen, &fit, alone);
+    fit.notes = notes(seen, &fit, alone, thinned);
     Ok(fit)
+}
+
+/// Those beside which nothing else was discarded, where they cover the same sizes as all.
+fn without_others(all: Vec<&Evidence>) -> Vec<&Evidence> {
+    let own: Vec<&Evidence> = (all.iter().copied())
+        .filter(|e| e.beside_mib().is_none())
+        .collect();
+    let cells = |of: &[&Evidence]| of.iter().map(|e| e.cells.clone()).collect::<Vec<_>>();
+    match covers(&cells(&own), &cells(&all)) {
+        true => own,
+        false => all,
+    }
+}
+
+/// Whether some cells reach from the smallest to the largest size of all.
+fn covers(some: &[Vec<Cell>], all: &[Vec<Cell>]) -> bool {
+    let (every, some) = (sizes(all), sizes(some));
+    some.0 <= every.0 * figure::ALIKE && some.1 * figure::ALIKE >= every.1
 }
 
 /// The cells of each record, and whether none of them is disturbed. Cells beside which readers read
@@ -230,9 +249,7 @@ fn undisturbed(evidence: &[&Evidence]) -> (Vec<Vec<Cell>>, bool) {
         wanted.map(|e| e.cells.clone()).collect()
     };
     let (all, alone) = (cells(false), cells(true));
-    let (every, some) = (sizes(&all), sizes(&alone));
-    let covered = some.0 <= every.0 * figure::ALIKE && some.1 * figure::ALIKE >= every.1;
-    match covered {
+    match covers(&alone, &all) {
         true => (alone, true),
         false => (all, evidence.iter().all(|e| !e.disturbed)),
     }
@@ -263,6 +280,12 @@ fn beside_others(
     Some(Estimate { low, ..own })
 }
 
+/// How many bytes were discarded beside what a run deleted; `None`: next to none, or it is unknown.
+pub fn beside_bytes(record: &RunRecord) -> Option<u64> {
+    let mib = cells::of(record).beside_mib()?;
+    Some((mib * record::units::MIB as f64) as u64)
+}
+
 impl Fit {
     /// The most that a discard of so many bytes takes, in microseconds, as far as it is known: as
     /// observed at about that size, or its bound by other sizes.
@@ -283,7 +306,7 @@ impl Fit {
     /// The end of a ladder that should be climbed again: its time is known no better
     /// than to `share` of it, and worse than the other end's. `times`: how many times slower
     /// than the drive's own the time was in which it was measured. `None` also where a repeat tells no
-    /// more, because free space was discarded beside what was deleted.
+    /// more, because other discards came beside what was deleted.
     pub fn unsure_end(&self, share: f64, times: f64) -> Option<&Point> {
         if self.b_us_per_mib.why() == Some(BESIDE) {
             return None;
@@ -347,7 +370,7 @@ fn models(head: &Head) -> Vec<&str> {
     models.into_iter().collect()
 }
 
-fn notes(seen: &[Seen<'_>], fit: &Fit, alone: bool) -> Vec<String> {
+fn notes(seen: &[Seen<'_>], fit: &Fit, alone: bool, thinned: Option<f64>) -> Vec<String> {
     let mut notes = Vec::new();
     let models = seen.first().map(|seen| models(&seen.record.head));
     if let Some(models) = models.filter(|models| models.len() > 1) {
@@ -362,15 +385,22 @@ fn notes(seen: &[Seen<'_>], fit: &Fit, alone: bool) -> Vec<String> {
     if seen.iter().any(|seen| seen.evidence.devices > 1) {
         notes.push("Several drives worked at once; the figures are those of one of them.".into());
     }
-    let beside = seen.iter().filter_map(|seen| seen.evidence.beside_mib());
-    let beside = beside.reduce(|sum, mib| sum + mib);
-    if let Some(mib) = beside {
-        notes.push(format!(
-            "{} more were discarded than were deleted: free space beside it (ext4 does that, also below a \
-             loop device), or another program's. Where the drive had nothing there they can cost it less, \
-             and then the rungs are too low: XFS on the drive itself, or a raw device, tells.",
-            record::units::bytes((mib * record::units::MIB as f64) as u64)
-        ));
+    let beside = seen.iter().filter_map(|seen| beside_bytes(seen.record));
+    if let Some(more) = beside.reduce(u64::saturating_add) {
+        let more = record::units::bytes(more);
+        let left_out = thinned.is_none();
+        notes.push(match left_out {
+            true => format!(
+                "In a part of the runs {more} more were discarded than were deleted, by another program \
+                 perhaps: those runs are left out."
+            ),
+            false => format!(
+                "{more} more were discarded than were deleted: by another program, or free space beside it \
+                 (ext4 does that, also below a loop device). It may cost the drive more or less than what was \
+                 deleted. Repeat this while nothing else deletes; if it comes again, XFS on the drive \
+                 itself, or a raw device, tells."
+            ),
+        });
     }
     let all = seen
         .iter()
@@ -394,7 +424,7 @@ fn notes(seen: &[Seen<'_>], fit: &Fit, alone: bool) -> Vec<String> {
         );
     }
     if let Some(bend) = fit.bend.filter(|&bend| bend > BENT)
-        && (beside.is_none() || fit.service_us.value().is_some())
+        && (thinned.is_none() || fit.service_us.value().is_some())
     {
         notes.push(format!(
             "The times don't lie on a line (up to {} off): use those measured at each size.",

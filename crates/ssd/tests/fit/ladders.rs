@@ -525,4 +525,9 @@ fn free_space_beside_gives_no_bound() {
             }
         }
     }
+    // A run of the same size alone takes its place.
+    let fit = fit(&[&small, &with(24), &with(12)]).unwrap();
+    assert!(fit.b_us_per_mib.value().is_some(), "{:?}", fit.notes);
+    let left_out = |note: &String| note.contains("1.5 GiB more") && note.contains("left out");
+    assert!(fit.notes.iter().any(left_out), "{:?}", fit.notes);
 }

@@ -57,6 +57,8 @@ pub(super) fn climb(
     if args.dry_run {
         return Ok(Climbed::Described);
     }
+    // It discards free space beside what is deleted, each time.
+    let ext = FileSystem::named(&survey.target).is_ext();
     let stop = signals::stop_flag()?;
     let mut climb = Climb {
         survey: &survey,
@@ -65,18 +67,34 @@ pub(super) fn climb(
         records: Vec::new(),
     };
     let all = ladder.quiet.len() + 1;
+    let mut more = plans::MORE;
     for (i, rung) in ladder.quiet.iter().enumerate() {
         if !climb.step(&format!("{} of {all}", i + 1), rung)? {
             return Ok(Climbed::Interrupted);
         }
+        let beside = climb.records.last().and_then(ssd::fit::beside_bytes);
+        if let Some(beside) = beside.filter(|_| more > 0 && !ext) {
+            more -= 1;
+            let beside = bytes(beside);
+            let why = format!("Once more, for {beside} more were discarded than deleted");
+            if !climb.step(&why, rung)? {
+                return Ok(Climbed::Interrupted);
+            }
+        }
     }
-    for _ in 0..plans::MORE {
+    let mut before = None;
+    for _ in 0..more {
         let seen = climb.seen()?;
         let Some((point, rung)) = ladder.again(&seen) else {
             break;
         };
-        let off = percent(point.service_us.half_width() / point.service_us.value);
-        let size = point.size();
+        let (off, size) = (point.service_us.half_width(), point.size());
+        // What a repeat tells no better, another one doesn't.
+        if before.is_some_and(|(same, before)| same == size && off > 0.9 * before) {
+            break;
+        }
+        before = Some((size.clone(), off));
+        let off = percent(off / point.service_us.value);
         let why = format!("Once more, for a discard of {size} is only known to {off}");
         if !climb.step(&why, rung)? {
             return Ok(Climbed::Interrupted);

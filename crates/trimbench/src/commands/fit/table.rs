@@ -14,8 +14,8 @@ pub(super) fn of(fit: &Fit, device: &str) -> String {
     );
     for point in &fit.points {
         let takes = match fit.service_us.value() {
-            Some(_) => time(point.service_us.value),
-            None => format!("≤ {}", time(point.service_us.high)),
+            Some(_) if point.service_us.low > 0.0 => time(point.service_us.value),
+            _ => format!("≤ {}", time(point.service_us.high)),
         };
         let (size, range) = (point.size(), range(&point.service_us, time));
         let discards = record::units::count(point.discards);
@@ -56,7 +56,9 @@ fn sentence(fit: &Fit) -> String {
     let size = mib(fit.at_mib);
     match &fit.service_us {
         Figure::Known(service) => format!("TRIM of {size} costs {}.", time(service.value)),
-        Figure::AtMost { bound, .. } => format!("TRIM of {size} costs at most {}.", time(*bound)),
+        Figure::AtMost { bound, .. } => {
+            format!("TRIM of {size} costs the drive at most {}.", time(*bound))
+        }
         Figure::Unknown { why } => format!("What TRIM costs is unknown: {why}."),
     }
 }
@@ -95,21 +97,23 @@ fn queue(fit: &Fit) -> String {
 
 /// The two parts of the cost. Of one that isn't known, what the card assumes, and the reason once.
 fn costs(text: &mut String, [a, b]: [&Figure; 2], in_card: (f64, f64)) {
-    let mut cost = |name, figure: &Figure, in_card| match figure {
-        Figure::Unknown { .. } => {
-            let value = time(in_card);
-            *text += &format!("  {name:<NAME$}{:>10}  the card assumes {value}\n", "–");
+    let mut whys = Vec::new();
+    for (name, figure, in_card) in [
+        ("a, each discard", a, in_card.0),
+        ("b, each MiB", b, in_card.1),
+    ] {
+        let bound = figure
+            .at_most()
+            .map_or("–".to_owned(), |us| format!("≤ {}", time(us)));
+        match figure {
+            Figure::Known(_) => row(text, name, figure, time),
+            _ => {
+                let assumed = time(in_card);
+                *text += &format!("  {name:<NAME$}{bound:>10}  the card assumes {assumed}\n");
+                whys.extend(figure.why());
+            }
         }
-        known => row(text, name, known, time),
-    };
-    cost("a, each discard", a, in_card.0);
-    cost("b, each MiB", b, in_card.1);
-    let unknown = |figure: &&Figure| matches!(figure, Figure::Unknown { .. });
-    let mut whys: Vec<_> = [a, b]
-        .into_iter()
-        .filter(unknown)
-        .filter_map(Figure::why)
-        .collect();
+    }
     whys.dedup();
     for why in whys {
         *text += &format!("      {why}\n");
