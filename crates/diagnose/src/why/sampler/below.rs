@@ -343,8 +343,10 @@ mod tests {
         let Some((one, other)) = two() else { return };
         let file = |at: &LoopFs, name: &str| File::create(at.path().join(name)).unwrap();
         let sleeper = |input: File, output: File| {
-            let mut sleep = Command::new("sleep");
-            sleep.arg("60").stdin(input).stdout(output);
+            // Without what the test inherited.
+            let sleeps = "exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-; exec sleep 60";
+            let mut sleep = Command::new("sh");
+            sleep.args(["-c", sleeps]).stdin(input).stdout(output);
             let child = sleep.stderr(Stdio::null()).spawn().unwrap();
             let (pid, tid) = (child.id(), child.id());
             let sleeps = || Thread { pid, tid }.wait_channel();
