@@ -131,12 +131,17 @@ fn sends(place: &Place, reason: Reason) -> bool {
 }
 
 /// Why these were sent. A worker serves many file systems: the stack of one discard says nothing of
-/// the next one, unless a single file system can have sent both.
+/// the next one, unless a single file system, or loop devices alone, can have sent both.
 fn reason(sender: &Sender, mounted: &[Place]) -> Reason {
-    let mut over = mounted
-        .iter()
-        .filter(|place| place.exact.contains(&sender.on));
-    let single = match (over.next(), over.next()) {
+    let over = || {
+        mounted
+            .iter()
+            .filter(|place| place.exact.contains(&sender.on))
+    };
+    let by_worker = |place: &Place| place.discards_later && place.tops.contains(&sender.device);
+    let (only, more) = (over().next(), over().nth(1));
+    let single = match (only, more) {
+        _ if sender.reason == Reason::Loop => !over().any(by_worker),
         (None, _) => true,
         (Some(only), None) => system(sender.reason).is_none() || sends(only, sender.reason),
         _ => false,

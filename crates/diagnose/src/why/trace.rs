@@ -100,9 +100,6 @@ pub const EVENTS: [&str; 3] = ["block_bio_queue", "block_rq_issue", "block_rq_co
 /// event has left in the field.
 pub const FILTER: &str = "rwbs ~ \"D*\"";
 
-/// The trigger by which each discard comes with the stack that sent it.
-pub const STACKS: &str = "stacktrace if rwbs ~ \"D*\"";
-
 impl Trace {
     /// A trace where no events are to be had: the share of each stretch that its discards took.
     pub(crate) fn by_statistics<'a>(

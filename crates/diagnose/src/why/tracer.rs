@@ -6,17 +6,20 @@ use storage::disks::Disks;
 
 use super::Missing;
 use super::observe::cpu_s;
-use super::trace::{EVENTS, FILTER, STACKS, Trace, is_worker};
+use super::trace::{EVENTS, FILTER, Trace, is_worker};
 
 /// The buffer of the trace for each processor, in KiB: some thousand discards with their stacks.
 const BUFFER_KIB: u32 = 1024;
 
-/// At most so many stacks of discards are taken in a second; then the kernel saves the trouble
-/// until the next.
-const STACKS_PER_S: u64 = 200;
+/// About so many stacks are taken in a second, three for a discard: after more, none until as many
+/// would have been due.
+const STACKS_PER_S: f64 = 600.0;
 
 /// And of a sparing one.
-const FEW_STACKS_PER_S: u64 = 20;
+const FEW_STACKS_PER_S: f64 = 100.0;
+
+/// The longest time without stacks, in seconds.
+const WITHOUT_S: f64 = 1.0;
 
 /// A sparing one leaves out deletions if reading takes so long in a second, in seconds,
 const SPARE_S: f64 = 0.004;
@@ -29,13 +32,24 @@ const PAUSE_S: f64 = 5.0;
 pub struct Tracer {
     instance: Instance,
     trace: Trace,
-    stacks_on: bool,
-    stacks_per_s: u64,
-    /// When the second began in which stacks are counted, and how many there were before it.
-    second: (f64, u64),
-    /// Of a sparing one: the time on a processor that reading took in that second, and the moment
-    /// from which deletions are traced again.
-    spare: Option<(f64, Option<f64>)>,
+    stacks_per_s: f64,
+    /// When events were read last, and the stacks until then.
+    last: (f64, u64),
+    /// The moment from which stacks are taken again, while they aren't.
+    stacks_from_s: Option<f64>,
+    /// Of a sparing one.
+    spare: Option<Spare>,
+}
+
+/// The effort of a sparing tracer.
+#[derive(Debug, Default)]
+struct Spare {
+    /// When the second began that is counted.
+    began_s: f64,
+    /// The time on a processor that reading took in it.
+    spent_s: f64,
+    /// The moment from which deletions are traced again, while they aren't.
+    resumes_s: Option<f64>,
 }
 
 impl Tracer {
@@ -66,7 +80,7 @@ impl Tracer {
         let instance = instance(true)?;
         Ok(Tracer {
             stacks_per_s: FEW_STACKS_PER_S,
-            spare: Some((0.0, None)),
+            spare: Some(Spare::default()),
             ..Tracer::of(instance, Trace::default(), now_s)
         })
     }
@@ -75,30 +89,40 @@ impl Tracer {
         Tracer {
             instance,
             trace,
-            stacks_on: true,
             stacks_per_s: STACKS_PER_S,
-            second: (now_s, 0),
+            last: (now_s, 0),
+            stacks_from_s: None,
             spare: None,
         }
     }
 
     /// Reads the events that have come.
     pub fn read(&mut self, now_s: f64, disks: &Disks) {
-        let before_s = self.spare.map(|_| cpu_s());
+        let before_s = cpu_s();
         let trace = &mut self.trace;
         let _ = self.instance.read(&mut |line| trace.add_line(line, disks));
         trace.name(&linux::tasks::name_of_process);
-        if now_s - self.second.0 >= 1.0 {
-            self.second = (now_s, self.trace.stacks);
-            if !self.stacks_on {
-                self.stacks_on = self.instance.trigger("block", EVENTS[0], STACKS).is_ok();
+        self.limit_stacks(now_s);
+        self.save(now_s, cpu_s() - before_s);
+    }
+
+    /// Takes no stacks for a while after many.
+    fn limit_stacks(&mut self, now_s: f64) {
+        let (last_s, before) = std::mem::replace(&mut self.last, (now_s, self.trace.stacks));
+        match self.stacks_from_s {
+            Some(from_s) if now_s >= from_s => {
+                if self.instance.stacks(true).is_ok() {
+                    self.stacks_from_s = None;
+                }
             }
-        } else if self.stacks_on && self.trace.stacks - self.second.1 > self.stacks_per_s {
-            let stopped = self.instance.trigger("block", EVENTS[0], "!stacktrace");
-            self.stacks_on = stopped.is_err();
-        }
-        if let Some(before_s) = before_s {
-            self.save(now_s, cpu_s() - before_s);
+            Some(_) => {}
+            None => {
+                let came = self.trace.stacks - before;
+                let from_s = pause(now_s, last_s, came, self.stacks_per_s);
+                if from_s.is_some() && self.instance.stacks(false).is_ok() {
+                    self.stacks_from_s = from_s;
+                }
+            }
         }
     }
 
@@ -116,19 +140,21 @@ impl Tracer {
 
     /// Leaves out deletions while reading takes too long.
     fn save(&mut self, now_s: f64, spent_s: f64) {
-        let Some((sum_s, resumes_s)) = &mut self.spare else {
+        let Some(spare) = &mut self.spare else {
             return;
         };
-        // A second has begun.
-        *sum_s = spent_s + if self.second.0 == now_s { 0.0 } else { *sum_s };
-        if resumes_s.is_some_and(|at_s| now_s >= at_s) {
+        if now_s - spare.began_s >= 1.0 {
+            (spare.began_s, spare.spent_s) = (now_s, 0.0);
+        }
+        spare.spent_s += spent_s;
+        if spare.resumes_s.is_some_and(|at_s| now_s >= at_s) {
             enable_deletions(&self.instance);
-            *resumes_s = None;
-        } else if resumes_s.is_none() && *sum_s > SPARE_S {
+            spare.resumes_s = None;
+        } else if spare.resumes_s.is_none() && spare.spent_s > SPARE_S {
             for event in deletions::EVENTS {
                 let _ = self.instance.disable(event.system, event.name);
             }
-            *resumes_s = Some(now_s + PAUSE_S);
+            spare.resumes_s = Some(now_s + PAUSE_S);
         }
     }
 
@@ -147,6 +173,13 @@ impl Tracer {
     }
 }
 
+/// Returns the moment from which stacks are taken again, after so many have come since `last_s`; `None`: at
+/// once.
+fn pause(now_s: f64, last_s: f64, came: u64, per_s: f64) -> Option<f64> {
+    let due_s = last_s + came as f64 / per_s;
+    (due_s > now_s).then(|| due_s.min(now_s + WITHOUT_S))
+}
+
 /// An instance with the events of discards, and of deletions where they are asked for.
 fn instance(deletions: bool) -> Result<Instance, Missing> {
     let made = || -> Result<Instance, TraceError> {
@@ -154,7 +187,7 @@ fn instance(deletions: bool) -> Result<Instance, Missing> {
         for event in EVENTS {
             instance.enable("block", event, FILTER)?;
         }
-        instance.trigger("block", EVENTS[0], STACKS)?;
+        instance.stacks(true)?;
         if deletions {
             enable_deletions(&instance);
         }
@@ -172,5 +205,18 @@ fn enable_deletions(instance: &Instance) {
         if instance.has(event.system, event.name) {
             let _ = instance.enable(event.system, event.name, event.filter);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn after_many_stacks_none_are_taken_until_as_many_are_due() {
+        assert_eq!(pause(1.1, 1.0, 10, 100.0), None);
+        let from_s = pause(1.1, 1.0, 30, 100.0).unwrap();
+        assert!((from_s - 1.3).abs() < 1e-9, "{from_s}");
+        assert_eq!(pause(1.1, 1.0, 5000, 100.0), Some(1.1 + WITHOUT_S));
     }
 }

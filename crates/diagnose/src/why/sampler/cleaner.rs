@@ -160,8 +160,8 @@ impl Cleaners {
         }
         let last = self.looked.1;
         let works = |one: &Thread| match &one.stack().ok()?[..] {
-            // It runs, and goes on with what it did.
-            [] => last,
+            // It runs, and goes on with what it did; its work is to free what was deleted.
+            [] => last.or(Some(Place::Cleaner)),
             stack => cleans(stack.iter().map(String::as_str)),
         };
         self.looked = (now_s, self.threads.iter().find_map(works));
@@ -189,8 +189,10 @@ impl Cleaners {
             self.ask(at, now_s);
             self.hear(PATIENCE);
         }
+        // While the cleaner keeps a lock, the answer takes long.
+        let oldest_s = now_s - if self.asked.1 { IDLE_S.1 } else { READ_S.1 };
         let known = self.deleted.get(at);
-        known.is_some_and(|(at_s, all)| now_s - at_s < READ_S.1 && !all.is_empty())
+        known.is_some_and(|(at_s, all)| *at_s > oldest_s && !all.is_empty())
     }
 
     fn ask(&mut self, at: &str, now_s: f64) {
@@ -398,6 +400,18 @@ mod tests {
             assert_eq!(cleaners.deleted["/data"].1.freed, freed, "{read:?}");
             assert!(!cleaners.asked.1);
         }
+    }
+
+    #[test]
+    fn an_answer_counts_while_the_next_takes_long() {
+        let (mut cleaners, _asked, _tell) = asking();
+        let mut deleted = Deleted::default();
+        deleted.add(&[257], 10.0);
+        cleaners.deleted.insert("/data".to_owned(), (10.0, deleted));
+        cleaners.asked = (10.2, true);
+        assert!(cleaners.has_deleted("/data", 12.0));
+        assert!(!cleaners.has_deleted("/data", 41.0), "too old");
+        assert!(!cleaners.has_deleted("/other", 12.0));
     }
 
     #[test]

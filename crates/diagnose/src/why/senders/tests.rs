@@ -242,6 +242,24 @@ fn a_reason_is_not_inferred_for_a_device_with_another_file_system() {
 }
 
 #[test]
+fn a_loop_devices_discards_are_inferred_where_no_file_system_has_workers() {
+    let reason = |later| {
+        let mut sender = Sender::of_test(DRIVE, Reason::Loop, 10, 1.0);
+        sender.inferred = true;
+        let mut below = on("/", "ext4", Identity::Device(DRIVE), &[DRIVE]);
+        below.discards_later = later;
+        let above = Place {
+            tops: vec![B],
+            ..on("/m", "btrfs", uuid("a"), &[B, DRIVE])
+        };
+        super::reason(&sender, &[below, above])
+    };
+    // ext4 without a journal discards within the call.
+    assert_eq!(reason(false), Reason::Loop);
+    assert_eq!(reason(true), Reason::Unknown);
+}
+
+#[test]
 fn a_process_is_named_for_its_threads() {
     let mounted = [on("/a", "btrfs", uuid("a"), &[A])];
     let mut trace = Trace::default();
