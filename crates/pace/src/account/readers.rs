@@ -24,8 +24,8 @@ const MEMORY: Seconds = Seconds(0.5);
 /// (docs/figures/claim.md).
 const FLOOR: f64 = 0.05;
 
-/// The same of a loss against the time before alone, because a load drifts. On a shared disk the rate of
-/// fio's reads in 8 s was within 11 % of that in the 3 s before in 19 of 20 cases, 3 % of it by chance.
+/// The same of a loss against the time before alone, because a load drifts. On a shared disk fio's rate in
+/// 8 s was within 11 % of that in the 3 s before, in 19 of 20 cases. 3 % of it are chance.
 const DRIFT: f64 = 0.08;
 
 /// Neighbouring stretches resemble each other: their mean is less sure by this factor.
