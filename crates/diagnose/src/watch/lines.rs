@@ -273,6 +273,17 @@ mod tests {
     }
 
     #[test]
+    fn a_file_system_without_debt_adds_none() {
+        let mut update = stall(0.0);
+        let mut none = update.debts[0].clone();
+        none.bytes = Some(0);
+        update.debts.push(none.clone());
+        assert_eq!(update.debt("loop8").as_deref(), Some("1.0 GiB"));
+        update.debts = vec![none.clone(), none];
+        assert_eq!(update.debt("loop8").as_deref(), Some("0 B"));
+    }
+
+    #[test]
     fn pending_discards_are_named_while_nothing_is_busy() {
         let mut update = Update::of(1.0, 1.0, Vec::new());
         update.debts = stall(0.0).debts;

@@ -213,12 +213,17 @@ impl Update {
         }
     }
 
-    /// The debt of the file systems on a device, in words; `None` where nothing reports one.
+    /// The debt of the file systems on a device, in words; `None` where nothing reports one. Those
+    /// without any are left out, where another has one.
     pub fn debt(&self, device: &str) -> Option<String> {
         let is_on = |debt: &&Debt| debt.devices.iter().any(|one| one == device);
-        let all = self.debts.iter().filter(is_on);
-        let words: Vec<String> = all.filter_map(Debt::words).collect();
-        (!words.is_empty()).then(|| words.join(" + "))
+        let all = || self.debts.iter().filter(is_on);
+        let owing = all().filter(|debt| debt.bytes.or(debt.commands) > Some(0));
+        let words: Vec<String> = owing.filter_map(Debt::words).collect();
+        match words.is_empty() {
+            true => all().find_map(Debt::words),
+            false => Some(words.join(" + ")),
+        }
     }
 
     /// How fast each file system sends its pending discards, where that is known.
