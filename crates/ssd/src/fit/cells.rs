@@ -16,7 +16,7 @@ use std::ops::Range;
 use judge::counting;
 use record::RunRecord;
 use record::units::MIB;
-use record::{DeviceColumns, DeviceInfo, DeviceKind, Part, PhaseName};
+use record::{DeletionLine, DeviceColumns, DeviceInfo, DeviceKind, Part, PhaseName};
 
 /// About so many cells are made of a device's discards.
 const CELLS: u64 = 64;
@@ -67,6 +67,8 @@ pub(super) struct Evidence {
     pub(super) disturbed: bool,
     /// Deleted MiB; 0 where the record doesn't have them.
     pub(super) freed_mib: f64,
+    /// The mean size of the files deleted, in MiB; of a device, that of the deletion.
+    pub(super) file_mib: f64,
 }
 
 /// Discards beyond this multiple of the deleted bytes are of other space.
@@ -126,7 +128,8 @@ pub(super) fn of(record: &RunRecord) -> Evidence {
     let counted = counting::counted(&record.head.devices, &bytes);
     let mut evidence = Evidence {
         disturbed: disturbed(record),
-        freed_mib: freed(record) as f64 / MIB as f64,
+        freed_mib: freed(record, |d| d.bytes) / MIB as f64,
+        file_mib: freed(record, |d| d.bytes) / MIB as f64 / freed(record, |d| d.files).max(1.0),
         ..Evidence::default()
     };
     for &index in &counted.devices {
@@ -182,11 +185,11 @@ pub fn window(record: &RunRecord) -> Range<usize> {
 fn one_at_a_time(record: &RunRecord, discards: u64) -> Option<f64> {
     let head = &record.head;
     let method = |path: &str| head.scenario.pointer(&format!("/deletion/method/{path}"));
-    let freed = freed(record);
+    let freed = freed(record, |d| d.bytes);
     let chunk = method("truncate/chunk_bytes").and_then(|v| v.as_u64());
-    let pieces = chunk.map(|chunk| freed.div_ceil(chunk.max(1)));
+    let pieces = chunk.map(|chunk| (freed / chunk.max(1) as f64).ceil());
     let committed = method("truncate/fsync").and_then(|v| v.as_bool()) == Some(true)
-        && pieces.is_none_or(|pieces| discards as f64 <= ONE * pieces as f64);
+        && pieces.is_none_or(|pieces| discards as f64 <= ONE * pieces);
     let step = method("discard/step_bytes").and_then(|v| v.as_u64());
     let most = head.devices.iter().filter(|d| d.leaf);
     let most = most.map(|d| d.discard.max_bytes).min().unwrap_or(0);
@@ -215,9 +218,10 @@ fn sender(record: &RunRecord, drive: usize) -> usize {
     found.unwrap_or(drive)
 }
 
-fn freed(record: &RunRecord) -> u64 {
+/// The sum of a figure of the deletions.
+fn freed(record: &RunRecord, of: fn(&DeletionLine) -> u64) -> f64 {
     let main = record.deletions.iter().filter(|d| d.part == Part::Main);
-    main.fold(0, |sum, d| sum.saturating_add(d.bytes))
+    main.map(|d| of(d) as f64).sum()
 }
 
 fn disturbed(record: &RunRecord) -> bool {

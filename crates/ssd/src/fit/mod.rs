@@ -222,22 +222,17 @@ fn fit_seen(seen: &[Seen<'_>]) -> Result<Fit, FitError> {
     Ok(fit)
 }
 
-/// Those beside which nothing else was discarded, where they cover the same sizes as all.
+/// Those beside which nothing else was discarded, where they deleted files of the same sizes as all.
 fn without_others(all: Vec<&Evidence>) -> Vec<&Evidence> {
     let own: Vec<&Evidence> = (all.iter().copied())
         .filter(|e| e.beside_mib().is_none())
         .collect();
-    let cells = |of: &[&Evidence]| of.iter().map(|e| e.cells.clone()).collect::<Vec<_>>();
-    match covers(&cells(&own), &cells(&all)) {
+    let is_alike = |a: f64, b: f64| a.max(b) <= a.min(b) * figure::ALIKE;
+    let covered = |e: &&Evidence| own.iter().any(|one| is_alike(one.file_mib, e.file_mib));
+    match all.iter().all(covered) {
         true => own,
         false => all,
     }
-}
-
-/// Whether some cells reach from the smallest to the largest size of all.
-fn covers(some: &[Vec<Cell>], all: &[Vec<Cell>]) -> bool {
-    let (every, some) = (sizes(all), sizes(some));
-    some.0 <= every.0 * figure::ALIKE && some.1 * figure::ALIKE >= every.1
 }
 
 /// The cells of each record, and whether none of them is disturbed. Cells beside which readers read
@@ -249,7 +244,9 @@ fn undisturbed(evidence: &[&Evidence]) -> (Vec<Vec<Cell>>, bool) {
         wanted.map(|e| e.cells.clone()).collect()
     };
     let (all, alone) = (cells(false), cells(true));
-    match covers(&alone, &all) {
+    let (every, some) = (sizes(&all), sizes(&alone));
+    let covered = some.0 <= every.0 * figure::ALIKE && some.1 * figure::ALIKE >= every.1;
+    match covered {
         true => (alone, true),
         false => (all, evidence.iter().all(|e| !e.disturbed)),
     }

@@ -485,7 +485,7 @@ fn free_space_beside_gives_no_bound() {
         let harness = Harness::new(QUIET, 7).drive(drive, pieces);
         let outcome = harness.run(Duration::from_secs(8)).unwrap();
         let mut record = record(&outcome, "ext4", QUIET, start);
-        record.deletions[0].bytes = mapped * bytes;
+        (record.deletions[0].bytes, record.deletions[0].files) = (mapped * bytes, mapped);
         record
     };
     let small = run(card, 1, 64, gap, QUIET);

@@ -72,8 +72,10 @@ pub(super) fn climb(
         if !climb.step(&format!("{} of {all}", i + 1), rung)? {
             return Ok(Climbed::Interrupted);
         }
-        let beside = climb.records.last().and_then(ssd::fit::beside_bytes);
-        if let Some(beside) = beside.filter(|_| more > 0 && !ext) {
+        while let Some(beside) = climb.beside()
+            && more > 0
+            && !ext
+        {
             more -= 1;
             let beside = bytes(beside);
             let why = format!("Once more, for {beside} more were discarded than deleted");
@@ -124,6 +126,11 @@ impl Climb<'_> {
         let whole = ended(&record, error)?;
         self.records.push(record);
         Ok(whole)
+    }
+
+    /// How much was discarded beside what the last run deleted, in bytes.
+    fn beside(&self) -> Option<u64> {
+        ssd::fit::beside_bytes(self.records.last()?)
     }
 
     fn seen(&self) -> Result<Fit, FitError> {

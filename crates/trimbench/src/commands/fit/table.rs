@@ -12,10 +12,14 @@ pub(super) fn of(fit: &Fit, device: &str) -> String {
         "What discards cost on {device}\n\n  {:<NAME$}{:>10}  {:<22}{:>10}\n",
         "a discard of", "takes", "95 % confidence", "discards"
     );
-    for point in &fit.points {
+    for (at, point) in fit.points.iter().enumerate() {
         let takes = match fit.service_us.value() {
             Some(_) if point.service_us.low > 0.0 => time(point.service_us.value),
-            _ => format!("≤ {}", time(point.service_us.high)),
+            // No longer than a larger one.
+            _ => {
+                let larger = fit.points[at..].iter().map(|one| one.service_us.high);
+                format!("≤ {}", time(larger.fold(f64::INFINITY, f64::min)))
+            }
         };
         let (size, range) = (point.size(), range(&point.service_us, time));
         let discards = record::units::count(point.discards);
@@ -91,7 +95,10 @@ fn queue(fit: &Fit) -> String {
     match fit.share.barrier {
         Some(Barrier::Batches | Barrier::TimeLost) => format!("exclusive: a barrier; {seen}"),
         Some(Barrier::None) => format!("no barrier; {seen}"),
-        None => "–  not known: a run whose closed-loop readers stall shows it".to_owned(),
+        None => {
+            "–  not known: closed-loop readers show it that stall beside discards one at a time"
+                .to_owned()
+        }
     }
 }
 
@@ -110,13 +117,15 @@ fn costs(text: &mut String, [a, b]: [&Figure; 2], in_card: (f64, f64)) {
             _ => {
                 let assumed = time(in_card);
                 *text += &format!("  {name:<NAME$}{bound:>10}  the card assumes {assumed}\n");
-                whys.extend(figure.why());
+                whys.extend(figure.why().map(|why| (&name[..1], why)));
             }
         }
     }
-    whys.dedup();
-    for why in whys {
-        *text += &format!("      {why}\n");
+    match whys[..] {
+        [(_, a), (_, b)] if a == b => *text += &format!("      {a}\n"),
+        _ => whys
+            .iter()
+            .for_each(|(of, why)| *text += &format!("      {of}: {why}\n")),
     }
 }
 
