@@ -20,6 +20,9 @@ const LOOK: Duration = Duration::from_millis(20);
 /// A cleaner that sleeps for so long doesn't free a subvolume: a process has a file of it open.
 const ASLEEP: Duration = Duration::from_secs(3);
 
+/// A subvolume that frees so many bytes is freed alone.
+const ALONE: u64 = 128 << 20;
+
 /// More are freed together as long as that lowers the time for one to this share.
 const CHEAPER: f64 = 0.8;
 
@@ -52,6 +55,8 @@ pub(crate) struct Cleaner {
     others: Vec<u64>,
     /// How many small ones may be freed together.
     together: usize,
+    /// The last one deleted is freed alone.
+    alone: bool,
     /// The time that one of those took that were freed last.
     each: Option<Duration>,
     /// The cleaners of all file systems.
@@ -67,6 +72,14 @@ impl Cleaner {
         self.freed
             .checked_div(self.done.subvolumes + self.done.others)
             .filter(|_| self.done.subvolumes > 0)
+    }
+
+    /// Whether those deleted so far are freed before one that frees so many bytes is deleted.
+    fn is_due(&mut self, bytes: u64) -> bool {
+        let alone = bytes >= ALONE;
+        let after_large = std::mem::replace(&mut self.alone, alone);
+        let waiting = self.deleted.len();
+        waiting == 0 || waiting >= self.together || alone || after_large
     }
 
     /// Takes the time in which so many were freed together.
@@ -145,8 +158,7 @@ impl Volume {
         listener: &mut Listener<'_>,
     ) -> Result<std::io::Result<()>> {
         let bytes = exclusive.or(self.cleaner.usual()).unwrap_or(GROUP);
-        let waiting = self.cleaner.deleted.len();
-        if waiting == 0 || waiting >= self.cleaner.together || bytes >= GROUP {
+        if self.cleaner.is_due(bytes) {
             self.clean(listener)?;
             self.throttle.works_in_pauses();
             self.grant(bytes.max(LARGE), listener)?;
@@ -247,6 +259,30 @@ fn sampling<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_large_one_is_freed_alone() {
+        let mut cleaner = Cleaner {
+            together: 4,
+            ..Cleaner::default()
+        };
+        let mut due = |mib: u64| {
+            let is_due = cleaner.is_due(mib << 20);
+            if is_due {
+                cleaner.deleted.clear();
+            }
+            cleaner.deleted.push((257, PathBuf::new()));
+            is_due
+        };
+        let sizes = [1, 1, 200, 1, 1, 1, 1, 1, 564, 564];
+        let all = sizes.map(&mut due);
+        assert_eq!(
+            all,
+            [
+                true, false, true, true, false, false, false, true, true, true
+            ]
+        );
+    }
 
     #[test]
     fn more_are_freed_together_while_that_is_cheaper() {
