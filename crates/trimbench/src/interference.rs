@@ -212,7 +212,7 @@ fn on_whom(result: &GoalResult) -> &'static str {
 }
 
 fn when(result: &GoalResult) -> String {
-    let at = |at: f64| format!("{at:.1} s after its start");
+    let at = |at: f64| format!("{at:.1} s after its first piece");
     let first = result
         .first_missed_s
         .filter(|_| result.kept == Kept::Missed);
@@ -351,7 +351,7 @@ mod tests {
         assert_eq!(
             goal(&missed, false, false),
             "goal --max-latency 5ms missed: beside our discards a read waited 25.9 ms longer, \
-             20.9 ms too much (measured on trimbench's own reads); first missed 1.2 s after its start; worst 3.4 s after its start"
+             20.9 ms too much (measured on trimbench's own reads); first missed 1.2 s after its first piece; worst 3.4 s after its first piece"
         );
         let unmeasured = GoalResult {
             kept: Kept::NotMeasured,
