@@ -13,7 +13,7 @@ use storage::counter;
 use storage::disks::{Disks, Place};
 
 use super::follow::{Follower, Server};
-use super::sampler::{Sampled, Sampler};
+use super::sampler::{Sampled, Sampler, around};
 use super::trace::Trace;
 use super::tracer::Tracer;
 use super::{Missing, Subject};
@@ -193,7 +193,7 @@ impl Observer {
             sampler.read_deleted(&self.mounted, now_s);
             sampler.turn(now_s, budget);
             self.read();
-            next += self.period;
+            next += around(self.period);
             match next.checked_duration_since(Instant::now()) {
                 Some(rest) => std::thread::sleep(rest),
                 // It was late, and makes up for nothing.

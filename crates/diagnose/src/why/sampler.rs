@@ -43,6 +43,12 @@ const RARELY: u32 = 8;
 /// descriptors that a process usually has.
 const MOST_OPEN: usize = 500;
 
+/// Returns a random time around a period, for the next look. At a fixed step, looks at a program that works
+/// on a timer would see it wait always, or never.
+pub fn around(period: Duration) -> Duration {
+    period.mul_f64(0.5 + fastrand::f64())
+}
+
 /// One look at one thread.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Sample {

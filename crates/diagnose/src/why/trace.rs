@@ -399,7 +399,8 @@ impl Trace {
         {
             self.settle(pid);
         }
-        let open = self.open.remove(&(request.device, request.sector));
+        let open = self.open.remove(&place);
+        self.end_merged(request);
         let Some(Open {
             sender,
             queued,
@@ -425,6 +426,18 @@ impl Trace {
         took_s.push((at_s - issued_s) as f32);
         if let Some((thread, queued_s)) = queued {
             self.own.entry(thread).or_default().add(queued_s, at_s);
+        }
+    }
+
+    /// Ends the discards that the block layer made part of a request that completed.
+    fn end_merged(&mut self, request: Request) {
+        let sectors = request.sector..request.sector + request.bytes / 512;
+        let range = (request.device, sectors.start)..(request.device, sectors.end);
+        let is_part = |open: &Open| open.issued_s.is_none();
+        let merged = self.open.range(range).filter(|(_, open)| is_part(open));
+        let merged: Vec<_> = merged.map(|(place, _)| *place).collect();
+        for place in merged {
+            self.open.remove(&place);
         }
     }
 

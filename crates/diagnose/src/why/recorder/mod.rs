@@ -23,7 +23,7 @@ use linux::mounts::DeviceNumber;
 use storage::disks::Disks;
 
 use super::observe::{Device, Did, cpu_s, monotonic_s};
-use super::sampler::Sampler;
+use super::sampler::{Sampler, around};
 use super::trace::Trace;
 use super::tracer::Tracer;
 use super::{Missing, Subject};
@@ -131,7 +131,7 @@ impl Recorder {
         if self.renewed.elapsed() >= RENEWED {
             self.renew(now_s);
         }
-        pause.saturating_sub(began.elapsed())
+        around(pause).saturating_sub(began.elapsed())
     }
 
     /// Writes all that it has kept since a moment, on the monotonic clock in seconds.

@@ -133,6 +133,26 @@ fn a_pause_is_a_time_without_a_discard_in_flight() {
 }
 
 #[test]
+fn a_discard_that_was_merged_ends_with_its_request() {
+    let disks = Disks::of([(LOOP0, "loop0")]);
+    let mut trace = Trace::default();
+    for line in [
+        "10.0: block_bio_queue: 7,0 DS 8 + 8 [x]",
+        "10.1: block_bio_queue: 7,0 DS 16 + 8 [x]",
+        "10.1: block_bio_queue: 7,0 DS 24 + 8 [x]",
+        "10.2: block_rq_issue: 7,0 DS 8192 () 8 + 16 be,0,4 [x]",
+        "10.3: block_rq_complete: 7,0 DS () 8 + 16 be,0,4 [0]",
+    ] {
+        trace.add_line(&format!("x-9 [000] ..... {line}"), &disks);
+    }
+    trace.finish(11.0);
+    // The third is of no request yet.
+    let left: Vec<_> = trace.in_flight.values().copied().collect();
+    assert_eq!(left, [(1, 4096)]);
+    assert_eq!(trace.senders[0].discards, 3);
+}
+
+#[test]
 fn a_threads_own_discards_last_from_the_queue_to_their_end() {
     let disks = Disks::of([(LOOP0, "loop0")]);
     let mut trace = Trace::default();

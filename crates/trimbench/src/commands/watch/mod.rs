@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use diagnose::watch::{Targets, TargetsError, Watcher};
+use diagnose::why::sampler::around;
 use linux::SysRoot;
 use storage::disks::Disks;
 
@@ -17,7 +18,7 @@ use crate::commands::watch::terminal::Shown;
 use crate::exit::{Error, Exit, usage};
 use crate::signals;
 
-/// Threads are looked at and events are read at least so often.
+/// Threads are looked at and events are read about so often.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Carries out the command.
@@ -57,7 +58,7 @@ pub(crate) fn run(args: &WatchArgs) -> Result<Exit, Error> {
         }
         if now >= next_look {
             watcher.look(look);
-            next_look = (next_look + look).max(now);
+            next_look = (next_look + around(look)).max(now);
         }
         let mut until = next_look.min(next_update);
         if let Some(most) = args.duration {
