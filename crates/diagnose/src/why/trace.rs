@@ -93,8 +93,8 @@ pub struct Trace {
     learnt: HashMap<(DeviceNumber, u32), Reason>,
 }
 
-/// Each device's discards by these.
-pub const EVENTS: [&str; 3] = ["block_bio_queue", "block_rq_issue", "block_rq_complete"];
+/// Each device's discards by these. Ends are traced first: a discard whose end can't be seen would last.
+pub const EVENTS: [&str; 3] = ["block_rq_complete", "block_rq_issue", "block_bio_queue"];
 
 /// The kernel passes on discards alone. A glob that begins with `*` would also match what an earlier
 /// event has left in the field.

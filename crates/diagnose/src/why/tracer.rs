@@ -184,8 +184,7 @@ fn pause(now_s: f64, last_s: f64, came: u64, per_s: f64) -> Option<f64> {
 fn instance(deletions: bool) -> Result<Instance, Missing> {
     let made = || -> Result<Instance, TraceError> {
         let instance = Instance::create(Tracefs::find()?, BUFFER_KIB)?;
-        // A discard whose end can't be seen is none whose begin is.
-        for event in EVENTS.into_iter().rev() {
+        for event in EVENTS {
             instance.enable("block", event, FILTER)?;
         }
         instance.stacks(true)?;

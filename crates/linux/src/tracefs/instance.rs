@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::{TraceError, Tracefs, write};
+use super::{TraceError, Tracefs};
 use crate::sysroot::entries;
 
 /// The names of our instances begin with this.
@@ -145,7 +145,7 @@ impl Instance {
     }
 
     fn set(&self, file: &str, text: &str) -> Result<(), TraceError> {
-        write(&self.dir.join(file), text).map_err(|source| TraceError::Use {
+        fs::write(self.dir.join(file), text).map_err(|source| TraceError::Use {
             what: format!("writing {text:?} to its file {file}"),
             source,
         })

@@ -6,7 +6,6 @@
 
 mod instance;
 
-use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -77,14 +76,6 @@ fn detached() -> rustix::io::Result<OwnedFd> {
         FsMountFlags::FSMOUNT_CLOEXEC,
         MountAttrFlags::empty(),
     )
-}
-
-/// Writes a word into one of tracefs' files.
-fn write(file: &Path, text: &str) -> io::Result<()> {
-    use std::io::Write;
-    // No O_TRUNC: opening a trigger file so would remove all triggers.
-    let mut file = File::options().write(true).open(file)?;
-    file.write_all(text.as_bytes())
 }
 
 // The text of `trace_pipe`, line by line.

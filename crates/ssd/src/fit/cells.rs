@@ -75,14 +75,14 @@ pub(super) struct Evidence {
 const BESIDE: f64 = 1.05;
 
 impl Evidence {
-    /// How much was discarded beside what was deleted, in MiB; `None`: next to nothing. Another program
+    /// How much was discarded beside what was deleted, in bytes; `None`: next to nothing. Another program
     /// did, or ext4 trims on to the next block in use (fs/ext4/mballoc.c, `ext4_try_to_trim_range`),
     /// whether the drive has anything there or not. It is unknown for several drives: mirrors
     /// discard each.
-    pub(super) fn beside_mib(&self) -> Option<f64> {
+    pub(super) fn beside_bytes(&self) -> Option<u64> {
         let is_known = self.devices <= 1 && self.freed_mib > 0.0;
         let beside = is_known && self.all.mib > BESIDE * self.freed_mib;
-        beside.then_some(self.all.mib - self.freed_mib)
+        beside.then_some(((self.all.mib - self.freed_mib) * MIB as f64) as u64)
     }
 
     /// The same in the time of a drive that is so many times faster.
@@ -99,7 +99,7 @@ impl Evidence {
 
 /// How many times as much was discarded as was deleted, where other space was discarded beside it.
 pub(super) fn thinned(evidence: &[&Evidence]) -> Option<f64> {
-    let found = || evidence.iter().filter(|e| e.beside_mib().is_some());
+    let found = || evidence.iter().filter(|e| e.beside_bytes().is_some());
     let sum = |of: fn(&Evidence) -> f64| found().map(|e| of(e)).sum::<f64>();
     let freed = sum(|e| e.freed_mib);
     (freed > 0.0).then(|| sum(|e| e.all.mib) / freed)
@@ -128,8 +128,8 @@ pub(super) fn of(record: &RunRecord) -> Evidence {
     let counted = counting::counted(&record.head.devices, &bytes);
     let mut evidence = Evidence {
         disturbed: disturbed(record),
-        freed_mib: freed(record, |d| d.bytes) / MIB as f64,
-        file_mib: freed(record, |d| d.bytes) / MIB as f64 / freed(record, |d| d.files).max(1.0),
+        freed_mib: deleted(record, |d| d.bytes) / MIB as f64,
+        file_mib: deleted(record, |d| d.bytes) / MIB as f64 / deleted(record, |d| d.files).max(1.0),
         ..Evidence::default()
     };
     for &index in &counted.devices {
@@ -185,7 +185,7 @@ pub fn window(record: &RunRecord) -> Range<usize> {
 fn one_at_a_time(record: &RunRecord, discards: u64) -> Option<f64> {
     let head = &record.head;
     let method = |path: &str| head.scenario.pointer(&format!("/deletion/method/{path}"));
-    let freed = freed(record, |d| d.bytes);
+    let freed = deleted(record, |d| d.bytes);
     let chunk = method("truncate/chunk_bytes").and_then(|v| v.as_u64());
     let pieces = chunk.map(|chunk| (freed / chunk.max(1) as f64).ceil());
     let committed = method("truncate/fsync").and_then(|v| v.as_bool()) == Some(true)
@@ -219,7 +219,7 @@ fn sender(record: &RunRecord, drive: usize) -> usize {
 }
 
 /// The sum of a figure of the deletions.
-fn freed(record: &RunRecord, of: fn(&DeletionLine) -> u64) -> f64 {
+fn deleted(record: &RunRecord, of: fn(&DeletionLine) -> u64) -> f64 {
     let main = record.deletions.iter().filter(|d| d.part == Part::Main);
     main.map(|d| of(d) as f64).sum()
 }

@@ -225,7 +225,7 @@ fn fit_seen(seen: &[Seen<'_>]) -> Result<Fit, FitError> {
 /// Those beside which nothing else was discarded, where they deleted files of the same sizes as all.
 fn without_others(all: Vec<&Evidence>) -> Vec<&Evidence> {
     let own: Vec<&Evidence> = (all.iter().copied())
-        .filter(|e| e.beside_mib().is_none())
+        .filter(|e| e.beside_bytes().is_none())
         .collect();
     let is_alike = |a: f64, b: f64| a.max(b) <= a.min(b) * figure::ALIKE;
     let covered = |e: &&Evidence| own.iter().any(|one| is_alike(one.file_mib, e.file_mib));
@@ -279,8 +279,7 @@ fn beside_others(
 
 /// How many bytes were discarded beside what a run deleted; `None`: next to none, or it is unknown.
 pub fn beside_bytes(record: &RunRecord) -> Option<u64> {
-    let mib = cells::of(record).beside_mib()?;
-    Some((mib * record::units::MIB as f64) as u64)
+    cells::of(record).beside_bytes()
 }
 
 impl Fit {
@@ -382,7 +381,7 @@ fn notes(seen: &[Seen<'_>], fit: &Fit, alone: bool, thinned: Option<f64>) -> Vec
     if seen.iter().any(|seen| seen.evidence.devices > 1) {
         notes.push("Several drives worked at once; the figures are those of one of them.".into());
     }
-    let beside = seen.iter().filter_map(|seen| beside_bytes(seen.record));
+    let beside = seen.iter().filter_map(|seen| seen.evidence.beside_bytes());
     if let Some(more) = beside.reduce(u64::saturating_add) {
         let more = record::units::bytes(more);
         let left_out = thinned.is_none();
