@@ -25,7 +25,7 @@ use crate::pressure::{GroupWait, Pressure};
 use crate::quantity::Seconds;
 
 pub use goals::{GoalResult, Kept, Limit, Witness};
-pub use readers::{Measured, ReaderLoss, Worst};
+pub use readers::{Measured, Quiet, ReaderLoss, Worst};
 pub use waits::{Beside, CanaryWaits, LateReads};
 
 use readers::Readers;
@@ -57,6 +57,7 @@ pub struct Account {
     /// Bytes freed that may be discarded a second time.
     twice_pending: u64,
     began: Option<Time>,
+    ended: Option<Time>,
     pressure: Pressure,
     own: Discarded,
     others: Discarded,
@@ -105,6 +106,7 @@ impl Account {
             pending: 0,
             twice_pending: 0,
             began: None,
+            ended: None,
             pressure: Pressure::new(goal.and_then(|goal| goal.max_pressure)),
             own: Discarded::default(),
             others: Discarded::default(),
@@ -127,10 +129,21 @@ impl Account {
         self.began.get_or_insert(self.meter.now());
     }
 
+    /// Notes that the deletion has ended. From now on others are seen without it.
+    pub fn ends(&mut self) {
+        self.ended = Some(self.meter.now());
+        self.readers.end();
+        self.flushers.end();
+    }
+
     /// Takes in one look. `idle`: the pacer assumes that nobody else uses the drive.
     pub fn take_in(&mut self, seen: &Feedback<'_>, idle: bool) {
         let tick = self.meter.tick(seen, None);
         let now = self.meter.now();
+        if self.ended.is_some() {
+            // Others' discards are still known only when they are done.
+            return self.see_others(&tick, true, true);
+        }
         let pending_before = self.pending > 0;
         self.pressure.observe(now, seen);
         self.count_freed(seen);
@@ -141,19 +154,24 @@ impl Account {
         }
         let begun = self.began.is_some();
         let pending = pending_before || self.pending > 0;
-        if let Some(others) = &tick.others {
-            let (reads, flushes) = (Reads::of(tick.length, others), Reads::flushes(&tick));
-            self.readers.observe(now, &tick, reads, begun, pending);
-            self.flushers.observe(now, &tick, flushes, begun, pending);
-        }
+        self.see_others(&tick, begun, pending);
         let quiet = !pending && tick.commands == 0 && tick.busy <= Seconds::ZERO;
         let look = Look::new(now, &tick, own);
         self.waits.observe(look, seen.canary, quiet, begun, idle);
     }
 
+    fn see_others(&mut self, tick: &Tick, begun: bool, pending: bool) {
+        if let Some(others) = &tick.others {
+            let now = self.meter.now();
+            let (reads, flushes) = (Reads::of(tick.length, others), Reads::flushes(tick));
+            self.readers.observe(now, tick, reads, begun, pending);
+            self.flushers.observe(now, tick, flushes, begun, pending);
+        }
+    }
+
     /// Returns the measurements so far. Reads of the canary that just completed count, too.
     pub fn observed(&self) -> Observed {
-        let now = self.meter.now();
+        let now = self.ended.unwrap_or_else(|| self.meter.now());
         let seconds = self.began.map_or(0.0, |at| now.since(at).as_secs_f64());
         Observed {
             seconds,

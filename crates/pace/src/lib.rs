@@ -77,7 +77,7 @@ mod worth;
 
 pub use account::{
     Account, Beside, CanaryWaits, Discarded, GoalResult, Kept, LateReads, Limit, Measured,
-    Observed, ReaderLoss, Witness, Worst,
+    Observed, Quiet, ReaderLoss, Witness, Worst,
 };
 pub use debt::{Debt, DebtMode, Duty};
 pub use feedback::{Canary, Discards, Feedback, Flushes, Io, Others, Space};

@@ -5,7 +5,7 @@ pub(crate) mod json;
 
 use std::time::Duration;
 
-use pace::{CanaryWaits, GoalResult, Kept, LateReads, Limit, Measured, ReaderLoss, Witness};
+use pace::{CanaryWaits, GoalResult, Kept, LateReads, Limit, Measured, Quiet, ReaderLoss, Witness};
 use reclaim::throttle::Summary;
 use record::absence;
 use record::units::{self, count, duration_exact, latency_us, percent, percent_exact, rate};
@@ -57,16 +57,23 @@ fn lost(summary: &Summary) -> Vec<String> {
 
 /// Reports the loss of those who read, or flush. `ops`: what they do, and on which drives.
 fn of_series(readers: &ReaderLoss, ops: &str) -> Vec<String> {
-    let (before, during) = (rate(readers.baseline_per_s), rate(readers.during_per_s));
+    let during = rate(readers.during_per_s);
     let time = match readers.left_s {
         Some(left) => format!("until they stopped after {}", seconds(left)),
         None => "over all the time".to_owned(),
     };
-    let quiet = match readers.against_before {
-        true => "before",
-        false => "without discards",
+    let baseline = rate(readers.baseline_per_s);
+    let rates = match readers.quiet {
+        Quiet::Pauses => format!("{baseline} without discards, {during} {time}"),
+        Quiet::Before => format!("{baseline} before, {during} {time}"),
+        Quiet::Around {
+            before_per_s,
+            after_per_s,
+        } => {
+            let (before, after) = (rate(before_per_s), rate(after_per_s));
+            format!("{before} before, {during} {time}, {after} after it")
+        }
     };
-    let rates = format!("{before} {quiet}, {during} {time}");
     if readers.open_loop {
         let wait = seconds(readers.wait_s);
         let usual = match readers.usual_wait_s {
@@ -215,8 +222,7 @@ fn when(result: &GoalResult) -> String {
     let at = |at: f64| format!("{at:.1} s after its first piece");
     let first = result
         .first_missed_s
-        .filter(|_| result.kept == Kept::Missed);
-    let first = first.map(|first| format!("; first missed {}", at(first)));
+        .map(|first| format!("; first missed {}", at(first)));
     let worst = result.worst.map(|worst| match result.limit {
         Limit::Slowdown(_) => {
             let (length, lost) = (worst.length_s, percent(worst.value));
@@ -370,7 +376,7 @@ mod tests {
         let loss = |slower_pauses| ReaderLoss {
             baseline_per_s: 40_000.0,
             during_per_s: 30_000.0,
-            against_before: false,
+            quiet: Quiet::Pauses,
             lost: Measured {
                 value: 0.25,
                 low: 0.2,
@@ -386,6 +392,17 @@ mod tests {
         let text = |slower| of_series(&loss(slower), "reads on vda").join("\n");
         assert!(text(None).ends_with("(40,000/s without discards, 30,000/s over all the time)"));
         assert!(text(Some(0.04)).contains("without discards"));
+        let around = Quiet::Around {
+            before_per_s: 41_000.0,
+            after_per_s: 39_000.0,
+        };
+        let around = ReaderLoss {
+            quiet: around,
+            ..loss(None)
+        };
+        let text_around = of_series(&around, "reads on vda").join("\n");
+        let rates = "(41,000/s before, 30,000/s over all the time, 39,000/s after it)";
+        assert!(text_around.ends_with(rates), "{text_around}");
         let open = ReaderLoss {
             open_loop: true,
             ..loss(None)

@@ -28,7 +28,7 @@ const LONGEST_S: f64 = 1.0;
 
 /// A thread that was blocked is looked at in each turn for so long, in seconds: it may wait often, and
 /// only briefly.
-const OF_LATE_S: f64 = 2.0;
+const OF_LATE_S: f64 = 30.0;
 
 /// The first look at one that was not stands for so long at most, in seconds: it ran until then.
 const FIRST_S: f64 = 0.1;

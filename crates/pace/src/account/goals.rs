@@ -68,7 +68,7 @@ pub struct GoalResult {
     pub measured: Option<Measured>,
     /// Whose I/O it was measured on.
     pub witness: Option<Witness>,
-    /// When it was first missed, in seconds after the first byte was freed.
+    /// When a goal that was missed was first missed, in seconds after the first byte was freed.
     pub first_missed_s: Option<f64>,
     /// Where it was worst.
     pub worst: Option<Worst>,
@@ -130,12 +130,14 @@ fn slowdown(share: Share, observed: &Observed, who: [&Readers; 2]) -> GoalResult
         let beyond = |worst: &Worst| worst.value > (share + TOLERANCE).0;
         let losses = || who.losses();
         let result = result.measured(witness, loss.lost, share.0);
+        let kept = match result.kept {
+            Kept::Met if loss.lost_with_pauses > share.0 => Kept::Unsure,
+            kept => kept,
+        };
+        let first = losses().find(beyond).map(|window| window.at_s);
         return GoalResult {
-            kept: match result.kept {
-                Kept::Met if loss.lost_with_pauses > share.0 => Kept::Unsure,
-                kept => kept,
-            },
-            first_missed_s: losses().find(beyond).map(|window| window.at_s),
+            kept,
+            first_missed_s: first.filter(|_| kept == Kept::Missed),
             // The rest of a second at the end can be worse than every whole one.
             worst: losses()
                 .max_by(|a, b| a.value.total_cmp(&b.value))
@@ -166,14 +168,15 @@ fn latency(limit: Duration, observed: &Observed) -> GoalResult {
         low: value,
         high: canary.p999_added.as_secs_f64().max(value),
     };
+    let result = result.measured(Witness::Canary, found, limit.as_secs_f64());
     GoalResult {
-        first_missed_s: canary.first_over_s,
+        first_missed_s: canary.first_over_s.filter(|_| result.kept == Kept::Missed),
         worst: canary.worst_own_s.map(|at_s| Worst {
             at_s,
             length_s: 0.0,
             value,
         }),
-        ..result.measured(Witness::Canary, found, limit.as_secs_f64())
+        ..result
     }
 }
 

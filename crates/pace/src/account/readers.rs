@@ -70,16 +70,34 @@ pub struct Worst {
     pub value: f64,
 }
 
+/// When others were seen without the deletion.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Quiet {
+    /// In the pauses between its discards, from the first byte freed on; before it, where there were none.
+    Pauses,
+    /// Before it alone, for it worked in its pauses, too ([`Account::works_in_pauses`]).
+    ///
+    /// [`Account::works_in_pauses`]: crate::Account::works_in_pauses
+    Before,
+    /// Before it and after it ([`Account::ends`]): so many reads each second.
+    ///
+    /// [`Account::ends`]: crate::Account::ends
+    Around {
+        /// Before it.
+        before_per_s: f64,
+        /// After it.
+        after_per_s: f64,
+    },
+}
+
 /// The loss of the drive's readers, our canary not among them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ReaderLoss {
-    /// Reads each second beside no discards, from the first byte freed on; before it, where
-    /// there were no pauses, or they don't count.
+    /// Reads each second without the deletion, as `quiet` says.
     pub baseline_per_s: f64,
-    /// The pauses don't count: the deletion worked in them, too ([`Account::works_in_pauses`]).
-    ///
-    /// [`Account::works_in_pauses`]: crate::Account::works_in_pauses
-    pub against_before: bool,
+    /// When they were seen without it.
+    pub quiet: Quiet,
     /// Reads each second from the first byte freed to the end.
     pub during_per_s: f64,
     /// The share of their reads that they lost, over the whole time. `low` is what they lost
@@ -169,6 +187,9 @@ pub(super) struct Readers {
     windows: Windows,
     /// The deletion works in its pauses, too: its cost shows against the time before.
     pub(super) against_before: bool,
+    /// It has ended: what comes now is after it.
+    pub(super) ended: bool,
+    after: Reads,
 }
 
 /// Sums since the first byte freed.
@@ -204,7 +225,7 @@ impl Readers {
             // Beside others' discards it is no baseline.
             if !discarded {
                 self.before.add(&look.reads);
-                self.quiet(&look);
+                self.remember(&look);
             }
             return;
         }
@@ -236,8 +257,12 @@ impl Readers {
             .is_some_and(|look| look.end <= before)
             && let Some(look) = self.undecided.pop_front()
         {
+            if self.ended {
+                self.after.add(&look.reads);
+                continue;
+            }
             self.sums.pauses.add(&look.reads);
-            self.quiet(&look);
+            self.remember(&look);
             self.windows.add(&look, 0.0);
             self.see_who_is_present(&look);
         }
@@ -273,6 +298,9 @@ impl Readers {
     fn all_beside(&mut self) {
         self.sums.between = self.sums.pauses;
         for look in std::mem::take(&mut self.undecided) {
+            if self.ended {
+                continue;
+            }
             let lost = self.lately.per_s() * look.reads.length.0 - look.reads.ops;
             self.sums.beside.add(&look.reads);
             self.sums.lost += lost;
@@ -280,7 +308,7 @@ impl Readers {
         }
     }
 
-    fn quiet(&mut self, look: &Look) {
+    fn remember(&mut self, look: &Look) {
         self.lately.fade((-look.reads.length / MEMORY).exp());
         self.lately.add(&look.reads);
         self.scatter.add(&look.reads);
@@ -293,8 +321,38 @@ impl Readers {
     /// Returns the share that each whole window lost while they were there.
     pub(super) fn losses(&self) -> impl Iterator<Item = Worst> {
         let end = self.left().unwrap_or(self.windows.end);
-        let usual = self.against_before.then(|| self.before.per_s());
+        let usual = match self.quiet() {
+            Quiet::Pauses => None,
+            Quiet::Before | Quiet::Around { .. } => Some(self.without().per_s()),
+        };
         self.windows.losses(end, usual)
+    }
+
+    /// The deletion has ended: what comes now is after it.
+    pub(super) fn end(&mut self) {
+        self.decide(Seconds::INFINITE);
+        self.ended = true;
+    }
+
+    /// When they are seen without the deletion.
+    fn quiet(&self) -> Quiet {
+        match self.against_before {
+            _ if self.after.ops >= ENOUGH && self.left().is_none() => Quiet::Around {
+                before_per_s: self.before.per_s(),
+                after_per_s: self.after.per_s(),
+            },
+            true => Quiet::Before,
+            false => Quiet::Pauses,
+        }
+    }
+
+    /// Their reads before the deletion, and after it if that was seen.
+    fn without(&self) -> Reads {
+        let mut all = self.before;
+        if matches!(self.quiet(), Quiet::Around { .. }) {
+            all.add(&self.after);
+        }
+        all
     }
 
     pub(super) fn loss(&self) -> Option<ReaderLoss> {
@@ -311,24 +369,28 @@ impl Readers {
         };
         let ops = sums.pauses.ops + sums.beside.ops;
         let expected = ops + sums.lost;
-        let quiet = match sums.pauses.ops >= ENOUGH && !self.against_before {
+        let when = self.quiet();
+        let in_pauses = when == Quiet::Pauses;
+        let quiet = match sums.pauses.ops >= ENOUGH && in_pauses {
             true => sums.pauses,
-            false => self.before,
+            false => self.without(),
         };
         if quiet.ops < ENOUGH || expected < ENOUGH {
             return None;
         }
         let during = ops / (sums.pauses.length + sums.beside.length).0;
-        let (value, floor) = match self.against_before {
-            true => (1.0 - during / quiet.per_s(), DRIFT),
-            false => (sums.lost / expected, FLOOR),
+        let in_all = 1.0 - during / quiet.per_s();
+        let (value, floor) = match when {
+            Quiet::Pauses => (sums.lost / expected, FLOOR),
+            Quiet::Before => (in_all, DRIFT),
+            Quiet::Around { .. } => (in_all, FLOOR),
         };
-        let doubt = self.doubt(&sums) + floor;
+        let doubt = self.doubt(&sums, in_pauses) + floor;
         // They read more beside discards than without: their load changed.
         if value > FLOOR && during > quiet.per_s() {
             return None;
         }
-        let both = self.before.ops >= ENOUGH && sums.between.ops >= ENOUGH && !self.against_before;
+        let both = self.before.ops >= ENOUGH && sums.between.ops >= ENOUGH && in_pauses;
         let slower_pauses = both.then(|| 1.0 - sums.between.per_s() / self.before.per_s());
         let slower = slower_pauses.filter(|&slower| slower > doubt);
         let lost_with_pauses = value + slower.unwrap_or(0.0) * (1.0 - value);
@@ -336,7 +398,7 @@ impl Readers {
         let wait = (sums.pauses.wait + sums.beside.wait) / ops.max(1.0);
         Some(ReaderLoss {
             baseline_per_s: quiet.per_s(),
-            against_before: self.against_before,
+            quiet: when,
             during_per_s: during,
             lost: Measured {
                 value: f64::midpoint(value, lost_with_pauses).clamp(0.0, 1.0),
@@ -347,24 +409,20 @@ impl Readers {
             lost_with_pauses,
             usual_wait_s: quiet.mean_wait().0,
             wait_s: wait.0,
-            open_loop: is_open(
-                value.max(1.0 - during / quiet.per_s()),
-                quiet.mean_wait(),
-                wait,
-            ),
+            open_loop: is_open(value.max(in_all), quiet.mean_wait(), wait),
             left_s: left.map(|at| at.0),
         })
     }
 
     /// How far the loss may be off by chance: two standard errors of what was expected and
     /// seen beside discards, or in all the time.
-    fn doubt(&self, sums: &Sums) -> f64 {
+    fn doubt(&self, sums: &Sums, in_pauses: bool) -> f64 {
         let stretches = |length: Seconds| (length / STRETCH).max(1.0);
-        let before = self.before.length;
+        let without = self.without().length;
         let during = sums.beside.length + sums.pauses.length;
-        let (seen, quiet) = match self.against_before {
-            true => (during, before),
-            false => (sums.beside.length, before + sums.pauses.length),
+        let (seen, quiet) = match in_pauses {
+            true => (sums.beside.length, without + sums.pauses.length),
+            false => (during, without),
         };
         let chance = 1.0 / stretches(seen) + 1.0 / stretches(quiet);
         let share = seen / during.max(Seconds(1e-9));

@@ -209,7 +209,7 @@ fn a_deletion_that_works_in_its_pauses_is_seen_against_the_time_before() {
     let readers = world.account.observed().readers.unwrap();
     let lost = 1.0 - (6.0 + 2.0 * 0.9 * 8.0) / 30.0;
     assert!((readers.lost.value - lost).abs() < 0.01, "{readers:?}");
-    assert!(readers.against_before && readers.baseline_per_s > 9900.0);
+    assert!(readers.quiet == Quiet::Before && readers.baseline_per_s > 9900.0);
     let missed = world.judged(&goal)[0];
     assert_eq!(missed.kept, Kept::Missed, "{missed:?}");
     let worst = missed.worst.unwrap();
@@ -218,6 +218,49 @@ fn a_deletion_that_works_in_its_pauses_is_seen_against_the_time_before() {
     let unsure = world.judged(&Goal::slowdown(0.25))[0];
     assert_eq!(unsure.kept, Kept::Unsure, "{unsure:?}");
     assert_eq!(world.judged(&Goal::slowdown(0.4))[0].kept, Kept::Met);
+}
+
+#[test]
+fn a_look_after_the_end_settles_slow_pauses() {
+    let goal = Goal::slowdown(0.15);
+    let mut world = World::new(&goal);
+    world.quiet(300, 10.0);
+    for _ in 0..60 {
+        world.discard(10, true);
+        world.quiet(90, 8.0);
+    }
+    let vague = world.judged(&goal)[0];
+    assert_eq!(vague.kept, Kept::Unsure, "{vague:?}");
+    assert!(vague.worst.is_none(), "{vague:?}");
+    // The pauses were slow because of the deletion, for after it they are not.
+    world.account.ends();
+    world.quiet(1500, 10.0);
+    let before = world.account.observed();
+    world.discard(500, false);
+    world.quiet(1500, 10.0);
+    let observed = world.account.observed();
+    assert_eq!((observed.own, observed.others), (before.own, before.others));
+    assert!((observed.seconds - before.seconds).abs() < 1e-9);
+    let readers = observed.readers.unwrap();
+    let Quiet::Around { after_per_s, .. } = readers.quiet else {
+        panic!("{readers:?}");
+    };
+    assert!((after_per_s - 10_000.0).abs() < 50.0, "{after_per_s}");
+    assert!((readers.lost.value - 0.28).abs() < 0.01, "{readers:?}");
+    assert!(readers.lost.high - readers.lost.low < 0.2, "{readers:?}");
+    let missed = world.judged(&goal)[0];
+    assert_eq!(missed.kept, Kept::Missed);
+    assert!((missed.worst.unwrap().value - 0.28).abs() < 0.02);
+    // Who has left by then shows nothing.
+    let mut world = World::new(&goal);
+    world.quiet(300, 10.0);
+    for _ in 0..60 {
+        world.discard(10, true);
+        world.quiet(90, 8.0);
+    }
+    world.account.ends();
+    world.quiet(3000, 0.0);
+    assert_eq!(world.judged(&goal)[0], vague);
 }
 
 #[test]

@@ -11,6 +11,7 @@
 //! | `setup` | the choices, and the start: canary, counters, and the foreground before anything is freed |
 //! | `monitor` | what the devices and the canary did since the last look, with `counters` and `canary`; how full the file system is |
 //! | `commits` | what was freed and committed so far; commits that make a file system send its discards |
+//! | `ending` | waits for the last discards, and a last look at others |
 //! | [`Decisions`], [`Summary`] | what the pacer decided, and what the deletion came to |
 //!
 //! A deleter of files uses a [`Volume`](crate::Volume), which knows how to cut a file into
@@ -52,6 +53,7 @@ mod canary;
 mod commits;
 mod counters;
 mod decisions;
+mod ending;
 mod monitor;
 mod setup;
 mod stack;
@@ -93,24 +95,6 @@ const LONG_BASELINE: Duration = Duration::from_secs(3);
 
 /// So many reads within [`WARM_UP`] mean that a foreground reads.
 const FOREGROUND_READS: f64 = 10.0;
-
-/// The longest wait for discards that may belong to another process.
-const LONGEST_LAST: Duration = Duration::from_secs(4);
-
-/// How often the counters are read to learn whether discards are done, and after how long
-/// without any they count as done.
-const SETTLE: Duration = Duration::from_micros(500);
-const SILENT: Duration = Duration::from_millis(50);
-
-/// A file system sends the first discards of a commit within this.
-const SENT_WITHIN: Duration = Duration::from_millis(50);
-
-/// As [`SILENT`], at the end and while nothing is in flight. ext4 sends its discards from a worker
-/// that the commit wakes, XFS from the end of the log's I/O (Linux 6.18).
-const SILENT_LAST: Duration = Duration::from_millis(20);
-
-/// How long a discard may take, in seconds, before any was measured.
-const UNKNOWN: f64 = 0.05;
 
 /// A pause shorter than this is not worth a sleep.
 const SHORTEST_PAUSE: Duration = Duration::from_micros(50);
@@ -231,39 +215,6 @@ impl Throttle {
         Ok(self.monitor.counters.discards())
     }
 
-    /// Waits until the discards are done that were sent and not waited for. Returns false where
-    /// that stays unknown because another process writes all the time.
-    pub(crate) fn settle(&mut self, listener: &mut Listener<'_>) -> Result<bool> {
-        let usual = self.pacer.state().service_s.unwrap_or(UNKNOWN) * 8.0;
-        let silent = SILENT.max(Duration::from_secs_f64(usual.clamp(0.0, 2.0)));
-        let mut before = self.monitor.counters.discards().commands;
-        let began = Instant::now();
-        let mut changed = began;
-        let mut quiet = 0;
-        // Beside a process that writes all the time, a silence of discards must do.
-        while quiet < 2 && changed.elapsed() < silent && began.elapsed() < LONGEST_LAST {
-            self.pause(SETTLE, listener)?;
-            self.monitor.counters.read().map_err(counters_failed)?;
-            let now = self.monitor.counters.discards().commands;
-            if now != before {
-                (before, changed) = (now, Instant::now());
-            }
-            quiet = match self.monitor.counters.writes_in_flight() {
-                Some(0) => quiet + 1,
-                _ => 0,
-            };
-        }
-        Ok(quiet >= 2)
-    }
-
-    /// Waits for the discards that are sent within a moment, and gives up those that are not.
-    pub(crate) fn settle_debt(&mut self, listener: &mut Listener<'_>) -> Result<()> {
-        self.pause(SENT_WITHIN, listener)?;
-        self.settle(listener)?;
-        self.ledger.settled = true;
-        self.observe()
-    }
-
     /// Waits until something may be freed. `left`: bytes still to be freed.
     ///
     /// # Errors
@@ -354,53 +305,12 @@ impl Throttle {
         warm
     }
 
-    /// Waits until the debt is paid or written off, and returns what the deletion came to.
-    ///
-    /// # Errors
-    /// [`ReclaimError::Interrupted`] if `listener` ends it, or [`ReclaimError::Io`] if counters or a
-    /// commit fail.
-    pub fn finish(mut self, listener: &mut Listener<'_>) -> Result<Summary> {
-        self.pay(listener)?;
-        self.report(listener, true)?;
-        Ok(self.end())
-    }
-
-    /// Waits until the debt is paid or written off.
-    ///
-    /// # Errors
-    /// As [`finish`](Self::finish).
-    pub fn pay(&mut self, listener: &mut Listener<'_>) -> Result<()> {
-        self.wait(0, listener).map(drop)
-    }
-
-    /// Waits until no more discards come, where the devices counted more than was freed. Discards
-    /// of other free space, or of another process, may have come before this deletion's last one.
-    pub(crate) fn last_discards(&mut self, listener: &mut Listener<'_>) -> Result<()> {
-        let began = Instant::now();
-        let mut before = self.monitor.counters.discards();
-        let mut changed = began;
-        // The kernel counts a discard when it is done.
-        let usual = self.pacer.state().service_s.unwrap_or(0.0) * 4.0;
-        let silent = SILENT.max(Duration::from_secs_f64(usual.clamp(0.0, 1.0)));
-        let mut in_flight = true;
-        while self.is_paced()
-            && before.bytes > self.ledger.due()
-            && changed.elapsed() < if in_flight { silent } else { SILENT_LAST }
-            && began.elapsed() < LONGEST_LAST
-        {
-            self.pause(SETTLE * 8, listener)?;
-            self.monitor.counters.read().map_err(counters_failed)?;
-            let now = self.monitor.counters.discards();
-            in_flight = self.monitor.counters.writes_in_flight() != Some(0);
-            if now.commands != before.commands {
-                (before, changed) = (now, Instant::now());
-            }
-        }
-        Ok(())
-    }
-
     /// Ends it at once, and returns the summary so far.
     pub fn end(mut self) -> Summary {
+        self.summary()
+    }
+
+    fn summary(&mut self) -> Summary {
         let state = self.pacer.state();
         let discards = self.discards();
         let at_loop = self.loop_device.as_ref().and_then(|(stats, before)| {

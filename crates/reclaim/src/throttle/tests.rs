@@ -7,6 +7,7 @@ use pace::{Policy, Work};
 use storage::counter::Source;
 
 use super::counters::DeviceCounters;
+use super::ending::SETTLE;
 use super::*;
 use crate::event::silent;
 

@@ -72,6 +72,7 @@ fn seconds(span: Duration) -> f64 {
 
 fn readers(of: &ReaderLoss) -> Value {
     json!({
+        "baseline": of.quiet,
         "baseline_per_s": of.baseline_per_s,
         "during_per_s": of.during_per_s,
         "lost": (!of.open_loop).then_some(of.lost),

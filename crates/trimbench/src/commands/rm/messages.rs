@@ -235,7 +235,7 @@ fn cleaned(work: &Cleaned, summary: &Summary) -> String {
     };
     let so = match (is(Kept::Missed), is(Kept::Unsure)) {
         (true, _) => "at a quiet time other I/O loses less",
-        (_, true) => "other I/O without it is known from before alone",
+        (_, true) => "only the time before and after shows other I/O without it",
         _ => "",
     };
     let took = length(took);
@@ -423,7 +423,7 @@ mod tests {
         let why = "works while rm pauses, too: at a quiet time";
         assert!(missed.contains(why) && !met.contains(why), "{missed} {met}");
         let unsure = summary(&of(Kept::Unsure));
-        let why = "works while rm pauses, too: other I/O without it is known from before";
+        let why = "works while rm pauses, too: only the time before and after shows";
         assert!(unsure.contains(why), "{unsure}");
     }
 
