@@ -19,7 +19,7 @@ use crate::why::tracer::Tracer;
 use crate::why::{Missing, SenderWork, Subject, Victim, join};
 
 /// Share of one processor that looking at threads may take.
-const BUDGET: f64 = 0.0015;
+const BUDGET: f64 = 0.005;
 
 /// The same while a discard is in flight: a stall is short, and each thread must be looked at in it.
 const BUDGET_IN_DISCARDS: f64 = 0.05;
@@ -41,7 +41,7 @@ const SURVEYED: Duration = Duration::from_secs(60);
 const READ_S: f64 = 0.02;
 
 /// A wait that fewer looks show is "about" so long.
-const FEW_LOOKS: f64 = 2.5;
+const FEW_LOOKS: f64 = 9.5;
 
 /// At most so many blocked processes are in an update.
 const MOST_BLOCKED: usize = 50;
@@ -424,7 +424,7 @@ mod tests {
             };
             blocked(victim).unwrap().rough
         };
-        assert!(one(1, 0.0) && one(2, 0.0) && one(1, 0.2));
-        assert!(!one(1, 0.95) && !one(0, 1.0) && !one(3, 0.0));
+        assert!(one(1, 0.0) && one(9, 0.0) && one(1, 0.2));
+        assert!(!one(1, 0.95) && !one(0, 1.0) && !one(10, 0.0));
     }
 }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
 use linux::SysRoot;
-use linux::tasks::{Call, RunsFile, State, Thread};
+use linux::tasks::{Call, Processors, RunsFile, State, Thread};
 use serde::{Deserialize, Serialize};
 use storage::disks::{Disks, Place as Below};
 
@@ -26,8 +26,8 @@ use listing::{Listing, Spent};
 /// The longest time that one look stands for, in seconds: what happened before is not known.
 const LONGEST_S: f64 = 1.0;
 
-/// A thread that was blocked is looked at in each turn for so long, in seconds: it may wait often, and
-/// only briefly.
+/// A thread that was blocked or ran is looked at in each turn for so long, in seconds: it may wait often,
+/// and only briefly. A new one is, too.
 const OF_LATE_S: f64 = 30.0;
 
 /// The first look at one that was not stands for so long at most, in seconds: it ran until then.
@@ -128,10 +128,10 @@ struct Known {
     /// How long it had run at an earlier look, and the sample, if any: the same until it runs again.
     seen: Option<((u64, u64), Option<Sample>)>,
     looked_s: f64,
-    /// Whether it is among the blocked ones.
+    /// Whether it is among those that come first.
     queued: bool,
-    /// When it was seen blocked last.
-    blocked_s: f64,
+    /// When it was seen blocked or running last.
+    awake_s: f64,
     looks: u32,
 }
 
@@ -148,8 +148,8 @@ pub struct Sampler {
     order: Vec<Thread>,
     next: usize,
     listing: Listing,
-    /// Threads that were blocked of late, the oldest look first.
-    blocked: VecDeque<Thread>,
+    /// Threads that were blocked or ran of late, the oldest look first.
+    first: VecDeque<Thread>,
     /// Since when threads were blocked at each look, on the clock of the looks.
     waiting: HashMap<Thread, f64>,
     stacks: HashMap<Vec<String>, usize>,
@@ -167,6 +167,12 @@ pub struct Sampler {
     kernel: HashSet<Thread>,
     /// Whether it looks at programs alone, and seldom asks those that sleep for their call.
     light: bool,
+    /// The processors that it may run on.
+    processors: Option<Processors>,
+    /// The processor that it keeps off, and one on which it met a thread in this turn. A thread that does
+    /// not run because the sampler does looks as if it did not wait.
+    avoided: Option<usize>,
+    met_on: Option<usize>,
     found: Sampled,
     /// More samples than this are thinned out.
     most: usize,
@@ -188,7 +194,7 @@ impl Sampler {
             order: Vec::new(),
             next: 0,
             listing: Listing::default(),
-            blocked: VecDeque::new(),
+            first: VecDeque::new(),
             waiting: HashMap::new(),
             stacks: HashMap::from([(Vec::new(), 0)]),
             below: HashMap::new(),
@@ -199,6 +205,9 @@ impl Sampler {
             asleep: HashSet::new(),
             kernel: HashSet::new(),
             light: false,
+            processors: Processors::allowed(),
+            avoided: None,
+            met_on: None,
             found,
             most: 1 << 20,
         }
@@ -213,18 +222,18 @@ impl Sampler {
         }
     }
 
-    /// Looks at as many threads as `budget` allows; blocked ones first.
+    /// Looks at as many threads as `budget` allows; those that were awake of late first.
     pub fn turn(&mut self, now_s: f64, budget: Duration) {
         let clock = Spent::begin();
         self.list(now_s);
         self.memory.begin_turn();
         self.found.turns += 1;
-        // Half of the turn is for threads that were not blocked: or they would never be seen to be.
-        for count in 0..self.blocked.len() {
+        // Half of the turn is for the others: or they would never be seen awake.
+        for count in 0..self.first.len() {
             if clock.is_over(budget / 2) && count > 0 {
                 break;
             }
-            let Some(thread) = self.blocked.pop_front() else {
+            let Some(thread) = self.first.pop_front() else {
                 break;
             };
             if let Some(known) = self.known.get_mut(&thread) {
@@ -244,6 +253,18 @@ impl Sampler {
         }
         if self.found.samples.len() > self.most {
             thin(&mut self.found.samples);
+        }
+        self.move_off();
+    }
+
+    /// Moves to another processor than that of a thread that it met.
+    fn move_off(&mut self) {
+        let met_on = self.met_on.take();
+        if let (Some(processor), Some(processors)) = (met_on, &self.processors)
+            && met_on != self.avoided
+        {
+            processors.avoid(processor);
+            self.avoided = met_on;
         }
     }
 
@@ -332,34 +353,35 @@ impl Sampler {
                 .flatten(),
             seen: None,
             looked_s: now_s,
-            queued: false,
-            blocked_s: f64::NEG_INFINITY,
+            queued: true,
+            awake_s: now_s,
             looks: 0,
         };
         self.open += usize::from(known.runs.is_some());
         self.known.insert(thread, known);
+        self.first.push_back(thread);
     }
 
-    /// Looks at a thread, unless this turn has; one that was blocked of late comes sooner in the next.
+    /// Looks at a thread, unless this turn has; one that was awake of late comes sooner in the next.
     fn look_once(&mut self, thread: Thread, now_s: f64) {
         let known = self.known.get(&thread);
         if known.is_none_or(|known| known.looked_s == now_s && known.looks > 0) {
             return;
         }
-        let blocked = self.look(thread, now_s);
+        let awake = self.look(thread, now_s);
         let Some(known) = self.known.get_mut(&thread) else {
             return;
         };
-        if blocked {
-            known.blocked_s = now_s;
+        if awake {
+            known.awake_s = now_s;
         }
-        if !known.queued && now_s - known.blocked_s < OF_LATE_S {
+        if !known.queued && now_s - known.awake_s < OF_LATE_S {
             known.queued = true;
-            self.blocked.push_back(thread);
+            self.first.push_back(thread);
         }
     }
 
-    /// Looks at a thread. Returns whether it is blocked.
+    /// Looks at a thread. Returns whether it is blocked or runs.
     fn look(&mut self, thread: Thread, now_s: f64) -> bool {
         let few = self.order.len() <= FEW;
         let Some(known) = self.known.get_mut(&thread) else {
@@ -398,7 +420,11 @@ impl Sampler {
         known.looked_s = now_s;
         known.looks = known.looks.wrapping_add(1);
         let (looks, light, kernel) = (known.looks, self.light, known.looked.kernel);
-        let was_blocked = now_s - known.blocked_s < OF_LATE_S;
+        let was_awake = now_s - known.awake_s < OF_LATE_S;
+        let is_awake = matches!(stat.state, State::Running | State::Blocked);
+        if is_awake && stat.processor == Some(Processors::current()) {
+            self.met_on = stat.processor;
+        }
         // A program that has started another by execve has its name.
         if known.looked.comm != stat.comm && !stat.kernel {
             known.looked.comm = stat.comm;
@@ -447,7 +473,7 @@ impl Sampler {
                     self.look_at_cleaner(&mut sample);
                 }
                 None => {
-                    if !was_blocked {
+                    if !was_awake {
                         sample.stands_for_s = stands_for_s.min(FIRST_S);
                     }
                     sample.call = thread.call();
@@ -474,9 +500,13 @@ impl Sampler {
         } else {
             self.end_wait(thread);
         }
-        let blocked = stat.state == State::Blocked && sample.place != Place::Sleep;
+        let awake = match stat.state {
+            State::Running => true,
+            State::Blocked => sample.place != Place::Sleep,
+            State::Sleeping | State::Other => false,
+        };
         self.found.samples.push(sample);
-        blocked
+        awake
     }
 
     /// A thread does not wait, or has ended.

@@ -15,6 +15,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 use serde::{Deserialize, Serialize};
 
 pub use call::{Call, Directory, FileName};
@@ -266,6 +267,8 @@ pub struct Stat {
     pub kernel: bool,
     /// When it started, in ticks since the machine did.
     pub started_ticks: u64,
+    /// The processor that it ran on last.
+    pub processor: Option<usize>,
 }
 
 /// `PF_KTHREAD` (Linux, include/linux/sched.h).
@@ -294,7 +297,39 @@ impl Stat {
             parent,
             kernel: flags & KERNEL_THREAD != 0,
             started_ticks,
+            processor: fields.nth(16).and_then(|number| number.parse().ok()),
         })
+    }
+}
+
+// Processors.
+
+/// The processors that a thread may run on.
+#[derive(Debug, Clone)]
+pub struct Processors(CpuSet);
+
+impl Processors {
+    /// Those of the calling thread; `None` if the kernel refuses.
+    pub fn allowed() -> Option<Processors> {
+        sched_getaffinity(None).ok().map(Processors)
+    }
+
+    /// The one that the calling thread runs on.
+    pub fn current() -> usize {
+        sched_getcpu()
+    }
+
+    /// Lets the calling thread run on all of them but this one, if there is another.
+    pub fn avoid(&self, processor: usize) {
+        if processor >= CpuSet::MAX_CPU {
+            return;
+        }
+        let mut others = self.0;
+        others.unset(processor);
+        if others.count() > 0 {
+            // On the old ones it is right as well.
+            let _ = sched_setaffinity(None, &others);
+        }
     }
 }
 
@@ -352,6 +387,20 @@ mod tests {
     }
 
     #[test]
+    fn a_thread_moves_off_a_processor() {
+        let Some(allowed) = Processors::allowed() else {
+            return;
+        };
+        let others = allowed.0.count() > 1;
+        for _ in 0..3 {
+            let here = Processors::current();
+            allowed.avoid(here);
+            assert_eq!(others, Processors::current() != here);
+        }
+        allowed.avoid(usize::MAX);
+    }
+
+    #[test]
     fn a_thread_is_read_whatever_its_name() {
         let text = b"44 (a) b (c) D 2 0 0 0 -1 69238880 0 0 0 0 7 11 0 0 0 -20 1 0 34 0 0 18446744073709551615 0";
         let stat = Stat::parse(text).unwrap();
@@ -360,6 +409,7 @@ mod tests {
             ("a) b (c", State::Blocked)
         );
         assert_eq!((stat.parent, stat.started_ticks), (2, 34));
+        assert_eq!(stat.processor, None, "it is cut off");
         assert!(stat.kernel, "69238880 has 0x200000");
         assert_eq!(Stat::parse(b"44 (a"), None);
         assert_eq!(Stat::parse(b""), None);

@@ -170,7 +170,9 @@ struct Look {
 /// The drive's readers: their reads and losses.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Readers {
+    /// Before the first byte freed, beside no discards; and all reads then.
     before: Reads,
+    before_ops: f64,
     sums: Sums,
     /// The sums when a pause last showed them, and when; the pauses since then.
     present: Sums,
@@ -222,6 +224,7 @@ impl Readers {
         };
         let discarded = tick.busy > Seconds::ZERO || tick.commands > 0;
         if !begun {
+            self.before_ops += look.reads.ops;
             // Beside others' discards it is no baseline.
             if !discarded {
                 self.before.add(&look.reads);
@@ -315,7 +318,7 @@ impl Readers {
     }
 
     pub(super) fn before_ops(&self) -> f64 {
-        self.before.ops
+        self.before_ops
     }
 
     /// Returns the share that each whole window lost while they were there.
@@ -337,10 +340,12 @@ impl Readers {
     /// When they are seen without the deletion.
     fn quiet(&self) -> Quiet {
         match self.against_before {
-            _ if self.after.ops >= ENOUGH && self.left().is_none() => Quiet::Around {
-                before_per_s: self.before.per_s(),
-                after_per_s: self.after.per_s(),
-            },
+            _ if self.before.ops.min(self.after.ops) >= ENOUGH && self.left().is_none() => {
+                Quiet::Around {
+                    before_per_s: self.before.per_s(),
+                    after_per_s: self.after.per_s(),
+                }
+            }
             true => Quiet::Before,
             false => Quiet::Pauses,
         }
@@ -380,6 +385,17 @@ impl Readers {
         }
         let during = ops / (sums.pauses.length + sums.beside.length).0;
         let in_all = 1.0 - during / quiet.per_s();
+        // A load that changed meanwhile makes it less sure.
+        let (least, most) = match when {
+            Quiet::Around {
+                before_per_s,
+                after_per_s,
+            } => (
+                1.0 - during / before_per_s.min(after_per_s).max(1e-9),
+                1.0 - during / before_per_s.max(after_per_s),
+            ),
+            Quiet::Pauses | Quiet::Before => (f64::INFINITY, f64::NEG_INFINITY),
+        };
         let (value, floor) = match when {
             Quiet::Pauses => (sums.lost / expected, FLOOR),
             Quiet::Before => (in_all, DRIFT),
@@ -402,14 +418,14 @@ impl Readers {
             during_per_s: during,
             lost: Measured {
                 value: f64::midpoint(value, lost_with_pauses).clamp(0.0, 1.0),
-                low: (value - doubt).clamp(0.0, 1.0),
-                high: (lost_with_pauses + doubt).clamp(0.0, 1.0),
+                low: (value - doubt).min(least).clamp(0.0, 1.0),
+                high: (lost_with_pauses + doubt).max(most).clamp(0.0, 1.0),
             },
             slower_pauses,
             lost_with_pauses,
             usual_wait_s: quiet.mean_wait().0,
             wait_s: wait.0,
-            open_loop: is_open(value.max(in_all), quiet.mean_wait(), wait),
+            open_loop: is_open(value.max(in_all).max(most), quiet.mean_wait(), wait),
             left_s: left.map(|at| at.0),
         })
     }

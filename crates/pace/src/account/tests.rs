@@ -221,6 +221,16 @@ fn a_deletion_that_works_in_its_pauses_is_seen_against_the_time_before() {
 }
 
 #[test]
+fn readers_are_seen_before_it_beside_others_discards_too() {
+    let mut world = World::new(&Goal::slowdown(0.1));
+    for _ in 0..30 {
+        world.reads += 10.0;
+        world.discard(1, false);
+    }
+    assert!(world.account.reads_before() > 100.0);
+}
+
+#[test]
 fn a_look_after_the_end_settles_slow_pauses() {
     let goal = Goal::slowdown(0.15);
     let mut world = World::new(&goal);
@@ -251,6 +261,19 @@ fn a_look_after_the_end_settles_slow_pauses() {
     let missed = world.judged(&goal)[0];
     assert_eq!(missed.kept, Kept::Missed);
     assert!((missed.worst.unwrap().value - 0.28).abs() < 0.02);
+    // A load that fell all the time is no open loop, and nobody knows what the deletion cost it.
+    let mut world = World::new(&goal);
+    world.quiet(300, 13.0);
+    for _ in 0..60 {
+        world.discard(10, true);
+        world.quiet(90, 10.0);
+    }
+    world.account.ends();
+    world.quiet(3000, 7.0);
+    let readers = world.account.observed().readers.unwrap();
+    assert!(!readers.open_loop && readers.lost.low == 0.0, "{readers:?}");
+    assert!((readers.lost.high - (1.0 - 9.0 / 13.0)).abs() < 0.02);
+    assert_eq!(world.judged(&goal)[0].kept, Kept::Unsure);
     // Who has left by then shows nothing.
     let mut world = World::new(&goal);
     world.quiet(300, 10.0);

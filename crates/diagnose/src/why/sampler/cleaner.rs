@@ -203,12 +203,13 @@ impl Cleaners {
     /// Reads those of the next btrfs of these, if that is due, and waits for no answer.
     fn read_in_turn(&mut self, mounted: &[disks::Place], now_s: f64) {
         self.hear(Duration::ZERO);
-        if self.asked.1 || now_s - self.asked.0 < IDLE_S.0 {
-            return;
-        }
         let is_btrfs =
             |one: &&disks::Place| one.discards_later && one.file_system == Some(FileSystem::Btrfs);
         let all: Vec<&disks::Place> = mounted.iter().filter(is_btrfs).collect();
+        let each_s = (IDLE_S.0 / all.len().max(1) as f64).max(READ_S.0);
+        if self.asked.1 || now_s - self.asked.0 < each_s {
+            return;
+        }
         self.turn += 1;
         if let Some(next) = all.get(self.turn % all.len().max(1)) {
             self.ask(&next.at, now_s);
