@@ -69,6 +69,9 @@ impl Throttle {
     /// # Errors
     /// [`ReclaimError::Interrupted`] if `listener` ends it, or [`ReclaimError::Io`] if counters or a
     /// commit fail.
+    ///
+    /// [`ReclaimError::Interrupted`]: crate::ReclaimError::Interrupted
+    /// [`ReclaimError::Io`]: crate::ReclaimError::Io
     pub fn finish(mut self, listener: &mut Listener<'_>) -> Result<Summary> {
         self.pay(listener)?;
         self.report(listener, true)?;
