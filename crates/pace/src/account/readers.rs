@@ -170,8 +170,9 @@ struct Look {
 /// The drive's readers: their reads and losses.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Readers {
-    /// Before the first byte freed, beside no discards; and all reads then.
+    /// Before the first byte freed, beside no discards.
     before: Reads,
+    /// All operations before it.
     before_ops: f64,
     sums: Sums,
     /// The sums when a pause last showed them, and when; the pauses since then.
@@ -190,7 +191,8 @@ pub(super) struct Readers {
     /// The deletion works in its pauses, too: its cost shows against the time before.
     pub(super) against_before: bool,
     /// It has ended: what comes now is after it.
-    pub(super) ended: bool,
+    ended: bool,
+    /// After its end, beside no discards.
     after: Reads,
 }
 

@@ -167,6 +167,15 @@ impl Summary {
         self
     }
 
+    /// Takes the loss of other I/O, and whether goals were kept, from an account that saw the time after it.
+    pub(super) fn with_a_look_after(mut self, goals: Vec<GoalResult>, after: &Observed) -> Summary {
+        self.goals = goals;
+        if let Some(observed) = &mut self.observed {
+            (observed.readers, observed.flushers) = (after.readers, after.flushers);
+        }
+        self
+    }
+
     /// Removes all figures that assume that the discards were of this deletion: this file system
     /// sends them later.
     pub(crate) fn without_discards(mut self, fs: FileSystem) -> Summary {
@@ -215,6 +224,24 @@ impl Summary {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_look_after_the_end_leaves_the_discards_as_they_were_distinguished() {
+        let mut observed = pace::Account::new(None, false).observed();
+        observed.own.bytes = 9 << 20;
+        let after = observed;
+        let summary = Summary {
+            observed: Some(observed),
+            ..Summary::default()
+        };
+        let summary = summary.with_own_discards(Some(4 << 20));
+        let summary = summary.with_a_look_after(Vec::new(), &after);
+        let observed = summary.observed.unwrap();
+        assert_eq!(
+            (observed.own.bytes, observed.others.bytes),
+            (4 << 20, 5 << 20)
+        );
+    }
 
     /// A goal that was met, by our own reads.
     fn met(limit: Limit) -> GoalResult {

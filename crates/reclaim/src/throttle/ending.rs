@@ -64,7 +64,8 @@ impl Throttle {
         self.observe()
     }
 
-    /// Waits until the debt is paid or written off, and returns what the deletion came to.
+    /// Waits until the debt is paid or written off, and returns what the deletion came to. If it is not
+    /// certain whether a goal was met, it looks at others for 3 s more.
     ///
     /// # Errors
     /// [`ReclaimError::Interrupted`] if `listener` ends it, or [`ReclaimError::Io`] if counters or a
@@ -83,8 +84,8 @@ impl Throttle {
         if summary.goals.iter().any(is_unsure) {
             self.look_afterwards(listener);
             if let (Some(account), Some(goal)) = (&self.account, &self.goal) {
-                summary.goals = account.judge(goal, summary.elapsed);
-                summary.observed = Some(account.observed());
+                let goals = account.judge(goal, summary.elapsed);
+                summary = summary.with_a_look_after(goals, &account.observed());
             }
         }
         Ok(summary)
