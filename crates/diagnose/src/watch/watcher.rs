@@ -67,8 +67,9 @@ pub struct Watcher {
     began_s: f64,
     last_s: f64,
     last_cpu_s: f64,
-    /// When events were read.
+    /// When events were read, and when it looked last.
     read_s: f64,
+    looked_s: f64,
     renewed: Instant,
 }
 
@@ -102,6 +103,7 @@ impl Watcher {
             last_s: now_s,
             last_cpu_s: cpu_s(),
             read_s: now_s,
+            looked_s: now_s,
             renewed: Instant::now(),
             sys,
         };
@@ -109,9 +111,11 @@ impl Watcher {
         watcher
     }
 
-    /// Looks once; `period` is the time until the next look.
-    pub fn look(&mut self, period: Duration) {
+    /// Looks once.
+    pub fn look(&mut self) {
         let now_s = monotonic_s();
+        let since = Duration::from_secs_f64((now_s - self.looked_s).clamp(0.0, 1.0));
+        self.looked_s = now_s;
         let mut budget = BUDGET;
         if let Some(tracer) = &mut self.tracer {
             if now_s - self.read_s >= READ_S {
@@ -125,7 +129,7 @@ impl Watcher {
             }
         }
         self.sampler.read_deleted(&self.window.mounted, now_s);
-        self.sampler.turn(now_s, period.mul_f64(budget).max(LEAST));
+        self.sampler.turn(now_s, since.mul_f64(budget).max(LEAST));
     }
 
     /// All that has happened since the last update.

@@ -341,6 +341,8 @@ impl Sampler {
             self.kernel.insert(thread);
             return;
         }
+        // Those of the first list come in their order: few of them are at work.
+        let appeared = !self.order.is_empty();
         let known = Known {
             looked: SampledThread {
                 thread,
@@ -353,13 +355,15 @@ impl Sampler {
                 .flatten(),
             seen: None,
             looked_s: now_s,
-            queued: true,
-            awake_s: now_s,
+            queued: appeared,
+            awake_s: if appeared { now_s } else { f64::NEG_INFINITY },
             looks: 0,
         };
         self.open += usize::from(known.runs.is_some());
         self.known.insert(thread, known);
-        self.first.push_back(thread);
+        if appeared {
+            self.first.push_back(thread);
+        }
     }
 
     /// Looks at a thread, unless this turn has; one that was awake of late comes sooner in the next.

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::common::gate::{Need, alone, beside, lacks};
@@ -170,7 +171,7 @@ fn who_waits_in_a_short_stall_is_named_among_many_threads() {
         command.arg("-c").arg(script).current_dir(&mount);
         command
     };
-    let files = "dd if=/dev/zero of=read bs=1M count=16 oflag=direct status=none; fallocate -l 640M big; sync -f .";
+    let files = "dd if=/dev/zero of=read bs=1M count=16 oflag=direct status=none; fallocate -l 640M big; fallocate -l 320M more; sync -f .";
     assert!(shell(files).status().unwrap().success());
     let sleepers = "trap 'pkill -P $$' TERM; for i in $(seq 500); do sleep 60 & done; wait";
     let mut sleepers = shell(sleepers).spawn().unwrap();
@@ -188,14 +189,18 @@ fn who_waits_in_a_short_stall_is_named_among_many_threads() {
     let watching = start(lab.in_here(command));
     std::thread::sleep(Duration::from_millis(1500));
     assert!(shell("rm big; sync -f .").status().unwrap().success());
+    // A pause of its own, in which the whole of a second stall passes.
+    std::thread::sleep(Duration::from_millis(700));
+    watching.signal(Signal::STOP);
+    let paused = Instant::now();
+    assert!(shell("rm more; sync -f .").status().unwrap().success());
+    let paused = paused.elapsed();
+    watching.signal(Signal::CONT);
     let done = watching.wait();
     let _ = reader.kill();
     reader.wait().unwrap();
-    rustix::process::kill_process(
-        rustix::process::Pid::from_child(&sleepers),
-        rustix::process::Signal::TERM,
-    )
-    .unwrap();
+    rustix::process::kill_process(rustix::process::Pid::from_child(&sleepers), Signal::TERM)
+        .unwrap();
     sleepers.wait().unwrap();
     done.succeeds();
     let all = updates(&std::fs::read_to_string(updates_file).unwrap());
@@ -204,6 +209,23 @@ fn who_waits_in_a_short_stall_is_named_among_many_threads() {
         .flat_map(|one| one["blocked"].as_array().unwrap());
     let behind = blocked.filter(|one| one["program"] == "dd" && one["cause"] == "behind-discards");
     assert!(behind.count() >= 1, "{all:#?}");
+    // It waits for each read, so nearly all looks meet it waiting.
+    let met = |one: &&Value| one["blocked"].to_string().contains("\"dd\"");
+    assert!(2 * all.iter().filter(met).count() > all.len(), "{all:#?}");
+    let longest = |one: &&Value| one["seconds"].as_f64().unwrap() >= paused.as_secs_f64() / 2.0;
+    let across = all
+        .iter()
+        .find(longest)
+        .expect("an update is as long as the pause");
+    let mut blocked = across["blocked"].as_array().unwrap().iter();
+    let reader = blocked
+        .find(|one| one["program"] == "dd")
+        .expect("it waits for all reads");
+    let by_trim = reader["discards_s"].as_f64().unwrap();
+    assert!(
+        by_trim >= paused.as_secs_f64().min(1.0) / 2.0,
+        "{paused:?}: {across:#}"
+    );
 }
 
 /// Runs `watch` in a terminal of 80 by 24, presses keys when the screen shows given words, and

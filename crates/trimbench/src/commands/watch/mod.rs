@@ -42,23 +42,27 @@ pub(crate) fn run(args: &WatchArgs) -> Result<Exit, Error> {
         let now = Instant::now();
         let over = args.duration.is_some_and(|most| now - began >= most);
         let stopped = stop.load(Ordering::Relaxed);
+        // After a pause a look comes first: it stands for the time until now, as the update does.
+        if now >= next_look {
+            watcher.look();
+            next_look = (next_look + around(look)).max(now);
+        }
         // The rest of an interval counts if it is not much shorter than one.
         if now >= next_update || over && next_update - now < args.interval / 2 {
             let update = watcher.update();
             outputs.add(&update)?;
             shown.show(update)?;
+            next_update += args.interval;
             // One that was late makes up for nothing.
-            next_update = (next_update + args.interval).max(now);
+            if next_update <= now {
+                next_update = now + args.interval;
+            }
         }
         if over || quit || stopped {
             drop(shown);
             outputs.finish()?;
             let ended = over || quit;
             return Ok(if ended { Exit::Done } else { Exit::Interrupted });
-        }
-        if now >= next_look {
-            watcher.look(look);
-            next_look = (next_look + around(look)).max(now);
         }
         let mut until = next_look.min(next_update);
         if let Some(most) = args.duration {
