@@ -3,8 +3,8 @@
 use record::units::{self as show, names};
 
 use super::update::{Blocked, DeviceUpdate, Update, Work};
-use crate::why::SenderWork;
 use crate::why::frames::Reason;
+use crate::why::{Missing, SenderWork};
 
 /// Less than so many seconds by TRIM have no words.
 const LEAST_S: f64 = 0.02;
@@ -13,10 +13,10 @@ const LEAST_S: f64 = 0.02;
 const MOST: usize = 5;
 
 /// An update in lines: one for each device that did something, that with most time in TRIM first.
-/// Pending discards follow, unless their line is in `pending`, the update before. Then come the
-/// senders of discards, and the processes that waited for a tenth of the time or more. An idle
-/// machine has the lines of what is pending, or one line.
-pub fn text(update: &Update, pending: &mut Vec<String>) -> String {
+/// Pending discards and missing facts follow, unless their line is in `said`, the update before. Then
+/// come the senders of discards, and the processes that waited for a tenth of the time or more. An
+/// idle machine has the lines of what is pending, or one line.
+pub fn text(update: &Update, said: &mut Vec<String>) -> String {
     let time = clock(update.unix_s);
     let mut text = String::new();
     let mut busy: Vec<_> = update.devices.iter().filter(|one| one.is_busy()).collect();
@@ -24,11 +24,15 @@ pub fn text(update: &Update, pending: &mut Vec<String>) -> String {
     for device in busy {
         text += &format!("{time} {}\n", line(device, update.debt(&device.device)));
     }
-    let before = std::mem::replace(pending, update.paces());
     let idle = text.is_empty();
-    for pace in pending.iter().filter(|pace| idle || !before.contains(pace)) {
-        text += &format!("{time} {pace}\n");
+    let (paces, lacks) = (update.paces(), update.missing.iter().map(Missing::words));
+    let lacks: Vec<String> = lacks.collect();
+    let news = lacks.iter().filter(|lack| !said.contains(lack));
+    let paces_now = paces.iter().filter(|pace| idle || !said.contains(pace));
+    for one in paces_now.chain(news) {
+        text += &format!("{time} {one}\n");
     }
+    *said = [paces, lacks].concat();
     if text.is_empty() {
         text = format!("{time} idle\n");
     }
@@ -281,6 +285,22 @@ mod tests {
         assert_eq!(update.debt("loop8").as_deref(), Some("1.0 GiB"));
         update.debts = vec![none.clone(), none];
         assert_eq!(update.debt("loop8").as_deref(), Some("0 B"));
+    }
+
+    #[test]
+    fn a_fact_that_is_missing_is_said_each_time_it_begins() {
+        let lack = Missing {
+            what: "who frees space".to_owned(),
+            why: "many events come".to_owned(),
+        };
+        let mut update = stall(0.0);
+        let said = &mut Vec::new();
+        for (missing, expected) in [(true, true), (true, false), (false, false), (true, true)] {
+            update.missing = missing.then(|| lack.clone()).into_iter().collect();
+            let text = super::text(&update, said);
+            let line = " not seen: who frees space: many events come\n";
+            assert_eq!(text.contains(line), expected, "{text}");
+        }
     }
 
     #[test]

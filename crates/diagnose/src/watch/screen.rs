@@ -277,7 +277,7 @@ impl Painter<'_> {
         lines.extend(all.iter().map(|one| Line::from(sender(one, seconds))));
         if all.is_empty() {
             let missing = self.update.missing.iter();
-            let lacks = missing.map(|lack| format!("  not seen: {}: {}", lack.what, lack.why));
+            let lacks = missing.map(|lack| format!("  {}", lack.words()));
             lines.extend(lacks.map(|lack| Line::from(self.span(lack, Tone::Dim))));
         }
         if lines.len() == 1 {

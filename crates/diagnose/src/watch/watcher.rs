@@ -350,6 +350,7 @@ impl Watcher {
 
     fn missing(&self) -> Vec<Missing> {
         let mut all = self.missing.clone();
+        all.extend(self.tracer.as_ref().and_then(Tracer::leaves_out));
         if self.window.sampled.without_stacks {
             all.push(Missing::stacks());
         }

@@ -78,6 +78,11 @@ pub struct Missing {
 }
 
 impl Missing {
+    /// `not seen: who sends discards: tracefs is not mounted`.
+    pub fn words(&self) -> String {
+        format!("not seen: {}: {}", self.what, self.why)
+    }
+
     /// The stacks, where the kernel did not show one.
     pub(crate) fn stacks() -> Missing {
         Missing {

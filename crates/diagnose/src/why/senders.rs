@@ -68,6 +68,7 @@ pub(crate) fn senders(
         let program =
             (is_programs(reason) && !is_worker(&sender.comm)).then_some(process(sender.pid));
         let deleter = deletion.as_ref().map(|one| one.pid);
+        let deleter = deleter.filter(|pid| *pid != process(sender.pid));
         let key = (
             sender.device,
             reason,

@@ -138,6 +138,15 @@ impl Tracer {
         self.trace.is_discarding(now_s)
     }
 
+    /// The fact that is missing while deletions are left out.
+    pub fn leaves_out(&self) -> Option<Missing> {
+        self.spare.as_ref()?.resumes_s?;
+        Some(Missing {
+            what: "who frees space".to_owned(),
+            why: "many events come, so those of deletions are left out for 5 s".to_owned(),
+        })
+    }
+
     /// Leaves out deletions while reading takes too long.
     fn save(&mut self, now_s: f64, spent_s: f64) {
         let Some(spare) = &mut self.spare else {

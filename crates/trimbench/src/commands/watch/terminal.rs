@@ -38,8 +38,8 @@ pub(super) enum Shown {
         look: Look,
     },
     Lines {
-        /// The lines of what was pending in the last update.
-        pending: Vec<String>,
+        /// The lines of what lasts, as the last update had them.
+        said: Vec<String>,
     },
     Nothing,
 }
@@ -52,9 +52,7 @@ impl Shown {
         }
         let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
         if !Stream::Out.is_terminal() || !Stream::input_is_terminal() || dumb {
-            return Ok(Shown::Lines {
-                pending: Vec::new(),
-            });
+            return Ok(Shown::Lines { said: Vec::new() });
         }
         let mut shown = Shown::Screen {
             terminal: ManuallyDrop::new(Box::new(ratatui::try_init().map_err(failed)?)),
@@ -69,7 +67,7 @@ impl Shown {
     pub(super) fn show(&mut self, update: Update) -> Result<(), Error> {
         match self {
             Shown::Screen { view, .. } => view.push(update),
-            Shown::Lines { pending } => Stream::Out.print(&lines::text(&update, pending)),
+            Shown::Lines { said } => Stream::Out.print(&lines::text(&update, said)),
             Shown::Nothing => {}
         }
         self.draw()
