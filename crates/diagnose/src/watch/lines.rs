@@ -9,6 +9,10 @@ use crate::why::{Missing, SenderWork};
 /// Less than so many seconds by TRIM have no words.
 const LEAST_S: f64 = 0.02;
 
+/// A wait for which fewer looks stand is "about" so long. Without TRIM it has no line below the other.
+const FEW_LOOKS: f64 = 9.5;
+const FEWEST_LOOKS: f64 = 2.5;
+
 /// At most so many senders and blocked processes have a line in an update.
 const MOST: usize = 5;
 
@@ -41,7 +45,10 @@ pub fn text(update: &Update, said: &mut Vec<String>) -> String {
     for one in sent.take(MOST) {
         text += &format!("{time}   {}\n", sender(one, update.seconds));
     }
-    let long = |one: &&Blocked| one.seconds >= update.seconds / 10.0;
+    let long = |one: &&Blocked| {
+        one.seconds >= update.seconds / 10.0
+            && (one.discards_s >= LEAST_S || one.looks >= FEWEST_LOOKS)
+    };
     for one in update.blocked.iter().filter(long).take(MOST) {
         text += &format!("{time}   {}\n", blocked(one, update.seconds));
     }
@@ -117,13 +124,16 @@ fn blocked(one: &Blocked, seconds: f64) -> String {
     let mut text = format!(
         "waited: {} {}{} of {}",
         program(&one.program, Some(one.pid)),
-        if one.rough { "about " } else { "" },
+        if one.looks < FEW_LOOKS { "about " } else { "" },
         // Its first look may stand for time before the update.
         show::seconds(one.seconds.min(seconds)),
         show::seconds(seconds)
     );
-    if one.discards_s >= LEAST_S && !one.cause.is_discards() {
-        text += &format!(" ({} by TRIM)", show::seconds(one.discards_s));
+    if one.discards_s >= LEAST_S {
+        text += &match one.discards_s >= 0.95 * one.seconds {
+            true => " (all by TRIM)".to_owned(),
+            false => format!(" ({} by TRIM)", show::seconds(one.discards_s)),
+        };
     }
     if let Some(call) = one.call {
         text += &format!(" in {call}");
@@ -179,7 +189,7 @@ mod tests {
                 "rm (pid 14923) freed the space",
             ],
             [
-                "dd (pid 14925) 0.97 s of 1.0 s in write",
+                "dd (pid 14925) 0.97 s of 1.0 s (all by TRIM) in write",
                 "behind discards",
                 "/mnt/lab",
             ],
@@ -197,9 +207,14 @@ mod tests {
     #[test]
     fn a_rough_wait_is_about_so_long() {
         let mut update = stall(0.0);
-        update.blocked[0].rough = true;
-        let text = text(&update);
-        assert!(text.contains("dd (pid 14925) about 0.97 s of"), "{text}");
+        update.blocked[0].looks = 9.0;
+        let about = text(&update);
+        assert!(about.contains("dd (pid 14925) about 0.97 s of"), "{about}");
+        // One or two looks tell nothing, unless a discard was in flight.
+        update.blocked[0].looks = 2.0;
+        assert!(text(&update).contains("about 0.97 s of"));
+        (update.blocked[0].cause, update.blocked[0].discards_s) = (Cause::Commit, 0.0);
+        assert!(!text(&update).contains("dd (pid"));
     }
 
     #[test]
@@ -208,8 +223,8 @@ mod tests {
         update.blocked[0].at = None;
         update.blocked[0].suspects = vec!["loop7".to_owned(), "vda".to_owned()];
         let text = text(&update);
-        let expected = "waited: dd (pid 14925) 0.97 s of 1.0 s in write: behind discards of loop7 \
-                        or vda, if it waited there";
+        let expected = "waited: dd (pid 14925) 0.97 s of 1.0 s (all by TRIM) in write: behind \
+                        discards of loop7 or vda, if it waited there";
         assert!(text.contains(expected), "{text}");
     }
 

@@ -54,7 +54,7 @@ pub(super) fn stall(at_s: f64) -> Update {
         pid: 14925,
         program: "dd".to_owned(),
         seconds: 0.97,
-        rough: false,
+        looks: 10.0,
         discards_s: 0.95,
         cause: Cause::BehindDiscards,
         place: Place::Writeback,

@@ -126,9 +126,9 @@ pub struct Blocked {
     pub program: String,
     /// How long it was blocked, in seconds.
     pub seconds: f64,
-    /// Whether few looks stand for most of that time.
+    /// So many looks stand for it; infinitely many where the events show most of it.
     #[serde(skip)]
-    pub rough: bool,
+    pub looks: f64,
     /// How much of that is discards' fault, in seconds.
     pub discards_s: f64,
     /// The cause of most of it.

@@ -16,7 +16,7 @@ use crate::why::sampler::{Deleted, Sample, Sampler};
 use crate::why::senders::senders;
 use crate::why::trace::Trace;
 use crate::why::tracer::Tracer;
-use crate::why::{Missing, SenderWork, Subject, Victim, join};
+use crate::why::{Cause, Missing, SenderWork, Subject, Victim, join};
 
 /// Share of one processor that looking at threads may take.
 const BUDGET: f64 = 0.005;
@@ -39,9 +39,6 @@ const SURVEYED: Duration = Duration::from_secs(60);
 
 /// Events that were read so shortly ago are not read again, in seconds.
 const READ_S: f64 = 0.02;
-
-/// A wait that fewer looks show is "about" so long.
-const FEW_LOOKS: f64 = 9.5;
 
 /// At most so many blocked processes are in an update.
 const MOST_BLOCKED: usize = 50;
@@ -375,13 +372,14 @@ impl Watcher {
 
 fn blocked(victim: Victim) -> Option<Blocked> {
     let waits = victim.waits.iter().filter(|wait| wait.cause.is_blocked());
-    let longest = waits.clone().next()?;
+    let main = victim.longest_cause(Cause::is_blocked);
+    let longest = waits.clone().find(|wait| Some(wait.cause) == main)?;
     let seconds = waits.clone().map(|wait| wait.seconds).sum();
     Some(Blocked {
         pid: victim.pid,
         program: victim.name.clone(),
         seconds,
-        rough: victim.is_rough(seconds, victim.traced_s, FEW_LOOKS),
+        looks: victim.looks_for(seconds, victim.traced_s),
         discards_s: victim.discards_s,
         cause: longest.cause,
         place: longest.place,
@@ -399,11 +397,11 @@ fn blocked(victim: Victim) -> Option<Blocked> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::why::Wait;
     use crate::why::frames;
-    use crate::why::{Cause, Wait};
 
     #[test]
-    fn few_looks_that_stand_for_a_wait_are_noted_unless_events_show_it() {
+    fn looks_that_stand_for_a_wait_are_counted_unless_events_show_it() {
         let one = |looks, traced_s| {
             let wait = Wait {
                 cause: Cause::Commit,
@@ -427,9 +425,10 @@ mod tests {
                 looks,
                 traced_s,
             };
-            blocked(victim).unwrap().rough
+            blocked(victim).unwrap().looks
         };
-        assert!(one(1, 0.0) && one(9, 0.0) && one(1, 0.2));
-        assert!(!one(1, 0.95) && !one(0, 1.0) && !one(10, 0.0));
+        assert_eq!((one(1, 0.0), one(9, 0.0)), (1.0, 9.0));
+        assert!(one(1, 0.2) < 1.0);
+        assert_eq!((one(1, 0.95), one(0, 1.0)), (f64::INFINITY, f64::INFINITY));
     }
 }

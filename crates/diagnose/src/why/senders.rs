@@ -276,8 +276,8 @@ fn deletion(
     })
 }
 
-/// The subvolumes of a file system that its cleaner freed for a commit that a sender discards: after
-/// the last one, as far as that is sure.
+/// The subvolumes of a file system that its cleaner freed for a commit which a sender discards. They
+/// were gone before its first discard, and not before the last of an earlier commit.
 fn cleaned(
     deleted: &BTreeMap<String, Deleted>,
     sender: &Sender,
@@ -288,7 +288,7 @@ fn cleaned(
     let mut here = mounted.iter().filter(is_here);
     let found = here.find_map(|place| deleted.get(&place.at))?;
     let from_s = sender.paused_s.unwrap_or(f64::NEG_INFINITY);
-    found.freed_between(from_s, sender.last_s)
+    found.gone_between(from_s, sender.began_s)
 }
 
 /// The names of the drives that a subject works on: where these processes of it wait, send discards

@@ -72,7 +72,7 @@ fn answer(why: &Why) -> String {
 
 /// A time in seconds; of a few looks with one digit. `exact_s` of it is traced.
 fn time_of(victim: &Victim, seconds: f64, exact_s: f64) -> String {
-    if seconds <= 0.0 || !victim.is_rough(seconds, exact_s, FEW_LOOKS as f64) {
+    if seconds <= 0.0 || victim.looks_for(seconds, exact_s) >= FEW_LOOKS as f64 {
         return show::seconds(seconds);
     }
     let unit = 10f64.powf(seconds.log10().floor());
@@ -391,11 +391,14 @@ fn own_devices(victim: &Victim) -> Option<Vec<&str>> {
 }
 
 impl Victim {
-    /// Whether fewer looks than these stand for the part of a time that is not `exact_s`, if that part
-    /// matters.
-    pub(crate) fn is_rough(&self, seconds: f64, exact_s: f64, few: f64) -> bool {
+    /// So many looks stand for the part of a time that is not `exact_s`; infinitely many if that part
+    /// doesn't matter.
+    pub(crate) fn looks_for(&self, seconds: f64, exact_s: f64) -> f64 {
         let guessed_s = seconds - exact_s;
-        guessed_s > seconds / 10.0 && guessed_s * (self.looks as f64) < few * self.seconds
+        match guessed_s > seconds / 10.0 {
+            true => guessed_s * self.looks as f64 / self.seconds,
+            false => f64::INFINITY,
+        }
     }
 
     /// Whether it sent these, by one of its threads.
@@ -410,7 +413,7 @@ impl Victim {
     }
 
     /// The cause among some that took most.
-    pub(super) fn longest_cause(&self, of: impl Fn(Cause) -> bool) -> Option<Cause> {
+    pub(crate) fn longest_cause(&self, of: impl Fn(Cause) -> bool) -> Option<Cause> {
         let all = Cause::ALL.iter().copied().filter(|cause| of(*cause));
         let sums = all.map(|cause| (cause, self.seconds_of(cause)));
         let most = sums.max_by(|a, b| a.1.total_cmp(&b.1))?;

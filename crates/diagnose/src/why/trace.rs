@@ -82,8 +82,9 @@ pub struct Trace {
     /// Stacks that were read.
     pub stacks: u64,
     open: BTreeMap<(DeviceNumber, u64), Open>,
-    /// When the last discard before a device's last pause completed, by whole device.
-    paused_s: HashMap<DeviceNumber, f64>,
+    /// When the last discard before a device's last pause completed, and when the first after it was
+    /// sent, by whole device.
+    pauses: HashMap<DeviceNumber, (Option<f64>, f64)>,
     /// When the last discard completed, by device.
     completed_s: HashMap<DeviceNumber, f64>,
     stack: Option<(u32, Vec<String>)>,
@@ -320,7 +321,9 @@ impl Trace {
         let known = known.copied();
         let inferred = known.is_some() && is_worker(entry.comm);
         let mut sender = Sender::new(entry, request, known.unwrap_or(Reason::Unknown), inferred);
-        sender.paused_s = self.paused_s.get(&request.device).copied();
+        if let Some((paused_s, began_s)) = self.pauses.get(&request.device) {
+            (sender.paused_s, sender.began_s) = (*paused_s, *began_s);
+        }
         let waits = Unexplained {
             place,
             sender,
@@ -345,8 +348,9 @@ impl Trace {
                 .next()
                 .is_none()
         };
-        if let Some(last_s) = last_s.filter(|last_s| at_s - last_s >= PAUSE_S && idle()) {
-            self.paused_s.insert(device, last_s);
+        let known = self.pauses.contains_key(&device);
+        if !known || last_s.is_some_and(|last_s| at_s - last_s >= PAUSE_S && idle()) {
+            self.pauses.insert(device, (last_s, at_s));
         }
     }
 

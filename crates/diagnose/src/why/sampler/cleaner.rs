@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use linux::SysRoot;
@@ -18,6 +18,7 @@ use storage::disks;
 
 use super::{Sample, Sampler};
 use crate::why::frames::{Place, cleans, may_wait_for_cleaner};
+use crate::why::observe::monotonic_s;
 
 /// The cleaners are listed again so often, in seconds.
 const LISTED_S: f64 = 10.0;
@@ -25,8 +26,12 @@ const LISTED_S: f64 = 10.0;
 /// Deleted subvolumes are read again so often, and too old to count after so long, in seconds.
 const READ_S: (f64, f64) = (0.2, 1.0);
 
-/// Where nothing waits for a cleaner they are read so often, and forgotten after so long, in seconds.
-const IDLE_S: (f64, f64) = (1.0, 30.0);
+/// Where some are pending, they are read again after so long: the commit that discards what was freed may
+/// follow soon.
+const AGAIN: Duration = Duration::from_millis(20);
+
+/// Where nothing waits for a cleaner they are forgotten after so long, in seconds.
+const IDLE_S: f64 = 30.0;
 
 /// An answer is waited for so long, and so long at the end.
 const PATIENCE: Duration = Duration::from_millis(2);
@@ -43,9 +48,9 @@ pub struct Deleted {
     pub freed: Vec<u64>,
     /// Those that it had still to free when they were last read.
     pub pending: Vec<u64>,
-    /// When each of `freed` was pending last, on the clock of the looks; NaN in a recording.
+    /// When each of `freed` was gone, on the clock of the looks; NaN in a recording.
     #[serde(skip)]
-    freed_s: Vec<f64>,
+    gone_s: Vec<f64>,
     /// When they were last read; `None` in a recording.
     #[serde(skip)]
     read_s: Option<f64>,
@@ -65,8 +70,8 @@ impl Deleted {
     fn read(&mut self, later: &[u64], at_s: Option<f64>) {
         let gone = self.pending.iter().filter(|id| !later.contains(id));
         self.freed.extend(gone);
-        self.freed_s
-            .resize(self.freed.len(), self.read_s.unwrap_or(f64::NAN));
+        self.gone_s
+            .resize(self.freed.len(), at_s.unwrap_or(f64::NAN));
         self.bound();
         (self.pending, self.read_s) = (later.to_vec(), at_s);
     }
@@ -75,8 +80,8 @@ impl Deleted {
     pub(crate) fn join(&mut self, later: &Deleted) {
         self.read(&[&later.freed[..], &later.pending].concat(), later.read_s);
         self.freed.extend(&later.freed);
-        self.freed_s.extend(&later.freed_s);
-        self.freed_s.resize(self.freed.len(), f64::NAN);
+        self.gone_s.extend(&later.gone_s);
+        self.gone_s.resize(self.freed.len(), f64::NAN);
         self.bound();
         self.pending.clone_from(&later.pending);
     }
@@ -84,25 +89,25 @@ impl Deleted {
     fn bound(&mut self) {
         let old = self.freed.len().saturating_sub(MOST);
         self.freed.drain(..old);
-        self.freed_s.drain(..old.min(self.freed_s.len()));
+        self.gone_s.drain(..old.min(self.gone_s.len()));
     }
 
-    /// Those that were pending last after one moment and until another; `None` without any.
-    pub(crate) fn freed_between(&self, from_s: f64, to_s: f64) -> Option<Deleted> {
+    /// Those that were found gone after one moment and until another; `None` without any.
+    pub(crate) fn gone_between(&self, from_s: f64, to_s: f64) -> Option<Deleted> {
         let within = |at_s: f64| at_s > from_s && at_s <= to_s;
-        let all = self.freed.iter().zip(&self.freed_s);
-        let (freed, freed_s): (Vec<u64>, Vec<f64>) = all.filter(|one| within(*one.1)).unzip();
+        let all = self.freed.iter().zip(&self.gone_s);
+        let (freed, gone_s): (Vec<u64>, Vec<f64>) = all.filter(|one| within(*one.1)).unzip();
         (!freed.is_empty()).then(|| Deleted {
             freed,
-            freed_s,
+            gone_s,
             ..self.clone()
         })
     }
 
     /// Forgets that these were freed.
     pub(crate) fn forget(&mut self, freed: &[u64]) {
-        let all = self.freed.iter().copied().zip(self.freed_s.iter().copied());
-        (self.freed, self.freed_s) = all.filter(|one| !freed.contains(&one.0)).unzip();
+        let all = self.freed.iter().copied().zip(self.gone_s.iter().copied());
+        (self.freed, self.gone_s) = all.filter(|one| !freed.contains(&one.0)).unzip();
     }
 
     /// `freed subvolume 257 (3 more pending)`, `frees subvolume 257`.
@@ -127,8 +132,9 @@ fn named(all: &[u64]) -> String {
     }
 }
 
-/// The deleted subvolumes of the btrfs at a mount point; `None` where they can't be read.
-type Answer = (String, Option<Vec<u64>>);
+/// The deleted subvolumes of the btrfs at a mount point, with when they were read; `None` where they can't
+/// be.
+type Answer = (String, f64, Option<Vec<u64>>);
 
 /// The cleaners of all file systems.
 #[derive(Debug, Default)]
@@ -190,7 +196,7 @@ impl Cleaners {
             self.hear(PATIENCE);
         }
         // While the cleaner keeps a lock, the answer takes long.
-        let oldest_s = now_s - if self.asked.1 { IDLE_S.1 } else { READ_S.1 };
+        let oldest_s = now_s - if self.asked.1 { IDLE_S } else { READ_S.1 };
         let known = self.deleted.get(at);
         known.is_some_and(|(at_s, all)| *at_s > oldest_s && !all.is_empty())
     }
@@ -206,7 +212,7 @@ impl Cleaners {
         let is_btrfs =
             |one: &&disks::Place| one.discards_later && one.file_system == Some(FileSystem::Btrfs);
         let all: Vec<&disks::Place> = mounted.iter().filter(is_btrfs).collect();
-        let each_s = (IDLE_S.0 / all.len().max(1) as f64).max(READ_S.0);
+        let each_s = READ_S.0 / all.len().max(1) as f64;
         if self.asked.1 || now_s - self.asked.0 < each_s {
             return;
         }
@@ -216,17 +222,24 @@ impl Cleaners {
         }
     }
 
-    /// Takes the answer, if one is outstanding and comes soon enough.
+    /// Takes the answers that have come. Waits for one that is outstanding, if it comes soon enough.
     fn hear(&mut self, patience: Duration) {
-        let Some((_, answers)) = self.reader.as_ref().filter(|_| self.asked.1) else {
+        let Some((_, answers)) = &self.reader else {
             return;
         };
-        if let Ok((at, pending)) = answers.recv_timeout(patience) {
+        loop {
+            let next = match self.asked.1 {
+                true => answers.recv_timeout(patience).ok(),
+                false => answers.try_recv().ok(),
+            };
+            let Some((at, at_s, pending)) = next else {
+                return;
+            };
             self.asked.1 = false;
-            let Some(pending) = pending else { return };
+            let Some(pending) = pending else { continue };
             let known = self.deleted.entry(at).or_default();
-            known.0 = self.asked.0;
-            known.1.add(&pending, self.asked.0);
+            known.0 = at_s;
+            known.1.add(&pending, at_s);
         }
     }
 
@@ -246,14 +259,14 @@ impl Cleaners {
     /// Returns the deleted subvolumes by mount point, and forgets what was freed, and all that was read
     /// long before the last look at a thread.
     pub(super) fn drain(&mut self, looked_s: Option<f64>) -> BTreeMap<String, Deleted> {
-        let oldest_s = looked_s.unwrap_or(self.looked.0) - IDLE_S.1;
+        let oldest_s = looked_s.unwrap_or(self.looked.0) - IDLE_S;
         let all = self.deleted.iter();
         let found = all.map(|(at, (_, all))| (at.clone(), all.clone()));
         let found = found.collect();
         self.deleted.retain(|_, (at_s, _)| *at_s >= oldest_s);
         for (_, all) in self.deleted.values_mut() {
             all.freed.clear();
-            all.freed_s.clear();
+            all.gone_s.clear();
         }
         found
     }
@@ -264,10 +277,25 @@ fn reader() -> (Sender<String>, Receiver<Answer>) {
     let (ask, asked) = channel::<String>();
     let (tell, answers) = channel();
     let answer = move || {
-        for at in asked {
+        // Where some are pending, and which.
+        let mut last: Option<(String, Vec<u64>)> = None;
+        loop {
+            let question = match &last {
+                Some(_) => asked.recv_timeout(AGAIN),
+                None => asked.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            };
+            let (at, is_asked) = match (question, &last) {
+                (Ok(at), _) => (at, true),
+                (Err(RecvTimeoutError::Timeout), Some((at, _))) => (at.clone(), false),
+                _ => return,
+            };
             // It takes CAP_SYS_ADMIN, and fails once the file system is unmounted: then nothing was freed.
             let all = File::open(&at).and_then(pending).ok();
-            if tell.send((at, all)).is_err() {
+            let is_new = |last: &(String, Vec<u64>)| all.as_ref() != Some(&last.1);
+            let tells = is_asked || last.as_ref().is_some_and(is_new);
+            let some = all.clone().filter(|all| !all.is_empty());
+            last = some.map(|all| (at.clone(), all));
+            if tells && tell.send((at, monotonic_s(), all)).is_err() {
                 return;
             }
         }
@@ -349,11 +377,11 @@ mod tests {
         ] {
             deleted.add(pending, at_s);
         }
-        let freed = |from_s, to_s| deleted.freed_between(from_s, to_s).map(|found| found.freed);
+        let freed = |from_s, to_s| deleted.gone_between(from_s, to_s).map(|found| found.freed);
         assert_eq!(freed(f64::NEG_INFINITY, 2.0), Some(vec![257]));
-        assert_eq!(freed(2.0, 5.0), Some(vec![258]));
-        // Perhaps they were freed before 3.5 s, perhaps after it.
-        assert_eq!(freed(3.5, 5.0), None);
+        // The cleaner begins when a commit has ended, so what was still there when it began waits for the next.
+        assert_eq!(freed(2.0, 3.5), None);
+        assert_eq!(freed(3.5, 5.0), Some(vec![258]));
         let mut left = deleted.clone();
         left.forget(&[258]);
         assert_eq!(left.freed, [257]);
@@ -362,7 +390,7 @@ mod tests {
         let mut recorded = Deleted::default();
         recorded.join(&serde_json::from_str(&text).unwrap());
         assert_eq!(recorded.freed, [257, 258]);
-        assert_eq!(recorded.freed_between(f64::NEG_INFINITY, 5.0), None);
+        assert_eq!(recorded.gone_between(f64::NEG_INFINITY, 5.0), None);
     }
 
     #[test]
@@ -395,12 +423,16 @@ mod tests {
         let (mut cleaners, _asked, tell) = asking();
         for read in [Some(vec![257, 258]), None, Some(vec![258])] {
             cleaners.asked.1 = true;
-            tell.send(("/data".to_owned(), read.clone())).unwrap();
+            tell.send(("/data".to_owned(), 1.0, read.clone())).unwrap();
             cleaners.hear(Duration::ZERO);
             let freed: &[u64] = if read == Some(vec![258]) { &[257] } else { &[] };
             assert_eq!(cleaners.deleted["/data"].1.freed, freed, "{read:?}");
             assert!(!cleaners.asked.1);
         }
+        // Of itself it tells what has changed.
+        tell.send(("/data".to_owned(), 2.0, Some(vec![]))).unwrap();
+        cleaners.hear(Duration::ZERO);
+        assert_eq!(cleaners.deleted["/data"].1.freed, [257, 258]);
     }
 
     #[test]
@@ -435,13 +467,13 @@ mod tests {
         });
         for (now_s, at) in [
             (5.0, Some("/b")),
-            (5.1, None),
+            (5.05, None),
             (6.5, None),
             (6.6, Some("/a")),
         ] {
             // The answer takes until 6.6 s.
             if now_s == 6.6 {
-                tell.send(("/b".to_owned(), Some(vec![257]))).unwrap();
+                tell.send(("/b".to_owned(), 6.6, Some(vec![257]))).unwrap();
             }
             cleaners.read_in_turn(&mounted, now_s);
             assert_eq!(asked.try_recv().ok().as_deref(), at, "{now_s}");
@@ -454,7 +486,7 @@ mod tests {
         let of = |freed: &[u64], pending: &[u64]| Deleted {
             freed: freed.to_vec(),
             pending: pending.to_vec(),
-            freed_s: vec![5.0; freed.len()],
+            gone_s: vec![5.0; freed.len()],
             read_s: Some(5.0),
         };
         let mut all = of(&[257], &[258, 259, 260]);

@@ -46,6 +46,9 @@ pub struct Sender {
     /// sender's.
     #[serde(default)]
     pub paused_s: Option<f64>,
+    /// When the first after that pause was sent.
+    #[serde(default)]
+    pub began_s: f64,
     /// Whether its name is that of its process.
     #[serde(skip)]
     pub(super) named: bool,
@@ -73,6 +76,7 @@ impl Sender {
             first_s: entry.at_s,
             last_s: entry.at_s,
             paused_s: None,
+            began_s: entry.at_s,
             named: false,
         }
     }
@@ -130,6 +134,7 @@ impl Sender {
             first_s: 0.0,
             last_s: f64::MAX,
             paused_s: None,
+            began_s: f64::MAX,
             named: true,
         }
     }
