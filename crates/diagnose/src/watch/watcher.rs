@@ -19,7 +19,7 @@ use crate::why::tracer::Tracer;
 use crate::why::{Cause, Missing, SenderWork, Subject, Victim, join};
 
 /// Share of one processor that looking at threads may take.
-const BUDGET: f64 = 0.005;
+const BUDGET: f64 = 0.01;
 
 /// The same while a discard is in flight: a stall is short, and each thread must be looked at in it.
 const BUDGET_IN_DISCARDS: f64 = 0.05;

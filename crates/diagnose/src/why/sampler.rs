@@ -228,9 +228,9 @@ impl Sampler {
         self.list(now_s);
         self.memory.begin_turn();
         self.found.turns += 1;
-        // Half of the turn is for the others: or they would never be seen awake.
+        // A quarter of the turn is for the others: or they would never be seen awake.
         for count in 0..self.first.len() {
-            if clock.is_over(budget / 2) && count > 0 {
+            if clock.is_over(budget * 3 / 4) && count > 0 {
                 break;
             }
             let Some(thread) = self.first.pop_front() else {

@@ -268,7 +268,9 @@ fn discarded(summary: &Summary) -> String {
     }
     if summary.discarded_twice > 0 {
         let twice = bytes(summary.discarded_twice);
-        return format!("all discarded, at most {twice} of it once more with emptied block groups");
+        return format!(
+            "all discarded, at most {twice} of it once more by the drive, with emptied block groups"
+        );
     }
     let (all, beside) = (
         bytes(summary.discarded),
@@ -436,7 +438,7 @@ mod tests {
         let claimed = discarded(&summary);
         assert_eq!(
             claimed,
-            "all discarded, at most 1.0 GiB of it once more with emptied block groups"
+            "all discarded, at most 1.0 GiB of it once more by the drive, with emptied block groups"
         );
         // Nor is all said to be discarded of which a part never was.
         let part = Summary {
