@@ -18,8 +18,8 @@ const MOST: usize = 5;
 
 /// An update in lines: one for each device that did something, that with most time in TRIM first.
 /// Pending discards and missing facts follow, unless their line is in `said`, the update before. Then
-/// come the senders of discards, and the processes that waited for a tenth of the time or more. An
-/// idle machine has the lines of what is pending, or one line.
+/// come the senders of discards, and the processes that TRIM kept waiting or that waited for a tenth of the
+/// time. An idle machine has the lines of what is pending, or one line.
 pub fn text(update: &Update, said: &mut Vec<String>) -> String {
     let time = clock(update.unix_s);
     let mut text = String::new();
@@ -46,8 +46,8 @@ pub fn text(update: &Update, said: &mut Vec<String>) -> String {
         text += &format!("{time}   {}\n", sender(one, update.seconds));
     }
     let long = |one: &&Blocked| {
-        one.seconds >= update.seconds / 10.0
-            && (one.discards_s >= LEAST_S || one.looks >= FEWEST_LOOKS)
+        let is_long = one.seconds >= update.seconds / 10.0;
+        one.discards_s >= LEAST_S || is_long && one.looks >= FEWEST_LOOKS
     };
     for one in update.blocked.iter().filter(long).take(MOST) {
         text += &format!("{time}   {}\n", blocked(one, update.seconds));
@@ -210,9 +210,12 @@ mod tests {
         update.blocked[0].looks = 9.0;
         let about = text(&update);
         assert!(about.contains("dd (pid 14925) about 0.97 s of"), "{about}");
-        // One or two looks tell nothing, unless a discard was in flight.
+        // One or two looks tell nothing, unless a discard was in flight, then a short wait tells, too.
+        (update.blocked[0].seconds, update.blocked[0].discards_s) = (0.03, 0.03);
+        assert!(text(&update).contains("about 30.0 ms of 1.0 s (all by TRIM)"));
+        update.blocked[0].seconds = 0.97;
         update.blocked[0].looks = 2.0;
-        assert!(text(&update).contains("about 0.97 s of"));
+        assert!(text(&update).contains("about 0.97 s of 1.0 s (30.0 ms by TRIM)"));
         (update.blocked[0].cause, update.blocked[0].discards_s) = (Cause::Commit, 0.0);
         assert!(!text(&update).contains("dd (pid"));
     }

@@ -11,7 +11,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Metric, Registry, Unit};
 
-use super::update::{Update, Work, word};
+use super::update::{Update, Work, name};
 use crate::why::Cause;
 use crate::why::frames::Place;
 
@@ -178,7 +178,7 @@ impl Metrics {
         // Each cause is there from the start: a rate lacks the first burst of a new series.
         for cause in Cause::ALL.iter().filter(|cause| cause.is_blocked()) {
             for place in [Place::Io, Place::Cleaner, Place::Quotas] {
-                let cause = [label("cause", word(*cause, place))];
+                let cause = [label("cause", name(*cause, place))];
                 let _ = metrics.blocked.get_or_create(&cause);
             }
         }
@@ -239,7 +239,7 @@ impl Metrics {
         for one in &update.senders {
             let sender = [
                 label("device", &one.device),
-                label("reason", one.reason.word()),
+                label("reason", one.reason.name()),
             ];
             self.sent.get_or_create(&sender).inc_by(one.discards);
             self.sent_bytes.get_or_create(&sender).inc_by(one.bytes);
@@ -256,7 +256,7 @@ impl Metrics {
                 let cause = [label("cause", cause)];
                 self.blocked.get_or_create(&cause).inc_by(*seconds);
             }
-            let cause = [label("cause", one.word())];
+            let cause = [label("cause", one.name())];
             self.blocked_processes.get_or_create(&cause).inc();
         }
         if let Some(pressure) = update.pressure {
@@ -299,12 +299,12 @@ mod tests {
             "trimbench_device_discarding_ratio{device=\"loop8\"} 0.98",
             "trimbench_device_discard_latency_seconds_bucket{le=\"0.03\",device=\"loop8\"} 0",
             "trimbench_device_discard_latency_seconds_bucket{le=\"0.1\",device=\"loop8\"} 46",
-            "trimbench_discards_sent_total{device=\"loop8\",reason=\"ext4 commit\"} 46",
+            "trimbench_discards_sent_total{device=\"loop8\",reason=\"ext-commit\"} 46",
             "trimbench_discard_debt_bytes{mount=\"/mnt/lab\"} 1073741824",
-            "trimbench_blocked_seconds_total{cause=\"behind discards\"} 1.9",
+            "trimbench_blocked_seconds_total{cause=\"behind-discards\"} 1.9",
             "trimbench_blocked_seconds_total{cause=\"commit\"} 0.04",
             "trimbench_blocked_seconds_total{cause=\"btrfs-cleaner\"} 0.0",
-            "trimbench_blocked_processes{cause=\"behind discards\"} 1",
+            "trimbench_blocked_processes{cause=\"behind-discards\"} 1",
             "trimbench_io_pressure_waiting_seconds_total{who=\"some\"} 0.86",
         ] {
             assert!(

@@ -58,10 +58,9 @@ pub(super) fn stall(at_s: f64) -> Update {
         discards_s: 0.95,
         cause: Cause::BehindDiscards,
         place: Place::Writeback,
-        causes: vec![
-            (Cause::BehindDiscards.word(), 0.95),
-            (Cause::Commit.word(), 0.02),
-        ],
+        causes: [(Cause::BehindDiscards, 0.95), (Cause::Commit, 0.02)]
+            .map(|(cause, seconds)| (cause.name(), seconds))
+            .into(),
         call: Some("write"),
         at: Some("/mnt/lab".to_owned()),
         suspects: Vec::new(),

@@ -1,5 +1,7 @@
 //! One update: the figures of a stretch of time.
 
+use std::collections::BTreeMap;
+
 use record::DeviceInterval;
 use serde::Serialize;
 
@@ -135,9 +137,8 @@ pub struct Blocked {
     pub cause: Cause,
     /// Where in the kernel it waited most.
     pub place: Place,
-    /// How long each cause kept it waiting, in [`Blocked::word`]'s words and seconds.
-    #[serde(skip)]
-    pub causes: Vec<(&'static str, f64)>,
+    /// How long each cause kept it waiting, by [`Blocked::name`] and in seconds.
+    pub causes: BTreeMap<&'static str, f64>,
     /// The system call, where it is one that waits for storage.
     pub call: Option<&'static str>,
     /// The mount point or device, where it is known.
@@ -161,19 +162,29 @@ impl Blocked {
             .then_with(|| other.seconds.total_cmp(&self.seconds))
     }
 
-    /// The cause of most of it in a word or two.
+    /// The cause of most of it in a word or two. btrfs' own work is named, which discards don't explain.
     pub fn word(&self) -> &'static str {
-        word(self.cause, self.place)
+        match self.place {
+            _ if self.cause.is_discards() => self.cause.word(),
+            Place::Cleaner => "btrfs-cleaner",
+            Place::Quotas => "btrfs quotas",
+            _ => self.cause.word(),
+        }
+    }
+
+    /// The same as programs read it.
+    pub fn name(&self) -> &'static str {
+        name(self.cause, self.place)
     }
 }
 
-/// A cause in a word or two. btrfs' own work is named, which discards don't explain.
-pub(super) fn word(cause: Cause, place: Place) -> &'static str {
+/// A cause as programs read it.
+pub(super) fn name(cause: Cause, place: Place) -> &'static str {
     match place {
-        _ if cause.is_discards() => cause.word(),
+        _ if cause.is_discards() => cause.name(),
         Place::Cleaner => "btrfs-cleaner",
-        Place::Quotas => "btrfs quotas",
-        _ => cause.word(),
+        Place::Quotas => "btrfs-quotas",
+        _ => cause.name(),
     }
 }
 

@@ -10,7 +10,7 @@ use storage::disks::{Disks, Place};
 use storage::stack::Pending;
 
 use super::target::{Targets, present};
-use super::update::{Blocked, Debt, DeviceUpdate, Update, Waiting, Work, word};
+use super::update::{Blocked, Debt, DeviceUpdate, Update, Waiting, Work, name};
 use crate::why::observe::{Device, Did, Observation, cpu_s, monotonic_s};
 use crate::why::sampler::{Deleted, Sample, Sampler};
 use crate::why::senders::senders;
@@ -383,9 +383,10 @@ fn blocked(victim: Victim) -> Option<Blocked> {
         discards_s: victim.discards_s,
         cause: longest.cause,
         place: longest.place,
-        causes: waits
-            .map(|wait| (word(wait.cause, wait.place), wait.seconds))
-            .collect(),
+        causes: waits.fold(BTreeMap::new(), |mut sums, wait| {
+            *sums.entry(name(wait.cause, wait.place)).or_default() += wait.seconds;
+            sums
+        }),
         call: longest.call,
         at: longest.at.clone(),
         suspects: longest.suspects.clone(),

@@ -211,36 +211,37 @@ impl Place {
 
 // Why the kernel sends a discard, by its stack.
 
-/// The reason for which the kernel sends a discard.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Reason {
-    /// Swap: pages that are free again, or `swapon --discard`.
-    Swap,
-    /// `FITRIM`: fstrim or a program like it.
-    Trim,
-    /// `BLKDISCARD` and its kin: blkdiscard, mkfs, lvremove.
-    Device,
-    /// btrfs' background discards (`discard=async`).
-    BtrfsAsync,
-    /// btrfs' commit (`discard=sync`), which waits for them.
-    BtrfsCommit,
-    /// ext4, in a worker after the journal's commit.
-    ExtCommit,
-    /// ext4 without a journal, within the call that frees.
-    ExtCall,
-    /// XFS, after a checkpoint of its log.
-    XfsLog,
-    /// F2FS' discard thread.
-    F2fs,
-    /// FAT, within the call that frees.
-    Fat,
-    /// A loop device, whose discard made a hole in its file.
-    Loop,
-    /// A layer of the device mapper or of md, for what lies above.
-    Layer,
-    /// No stack showed it.
-    Unknown,
+record::kinds! {
+    /// The reason for which the kernel sends a discard.
+    #[derive(PartialOrd, Ord)]
+    pub enum Reason["reason"] {
+        /// Swap: pages that are free again, or `swapon --discard`.
+        Swap = "swap",
+        /// `FITRIM`: fstrim or a program like it.
+        Trim = "trim",
+        /// `BLKDISCARD` and its kin: blkdiscard, mkfs, lvremove.
+        Device = "device",
+        /// btrfs' background discards (`discard=async`).
+        BtrfsAsync = "btrfs-async",
+        /// btrfs' commit (`discard=sync`), which waits for them.
+        BtrfsCommit = "btrfs-commit",
+        /// ext4, in a worker after the journal's commit.
+        ExtCommit = "ext-commit",
+        /// ext4 without a journal, within the call that frees.
+        ExtCall = "ext-call",
+        /// XFS, after a checkpoint of its log.
+        XfsLog = "xfs-log",
+        /// F2FS' discard thread.
+        F2fs = "f2fs",
+        /// FAT, within the call that frees.
+        Fat = "fat",
+        /// A loop device, whose discard made a hole in its file.
+        Loop = "loop",
+        /// A layer of the device mapper or of md, for what lies above.
+        Layer = "layer",
+        /// No stack showed it.
+        Unknown = "unknown",
+    }
 }
 
 /// Reasons by function.
@@ -273,7 +274,7 @@ impl Reason {
     }
 
     /// The sender and the moment, in a few words. `program`: the sender's name.
-    pub fn words(self, program: &str) -> String {
+    pub fn of(self, program: &str) -> String {
         match self {
             Reason::Swap => "swap".to_owned(),
             Reason::Trim => format!("{program} (FITRIM)"),

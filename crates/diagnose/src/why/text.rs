@@ -164,7 +164,7 @@ fn senders(all: &[SenderWork]) -> String {
             mean,
             show::bytes(one.bytes),
             show::seconds(one.in_drive_s),
-            one.reason.words(&program),
+            one.reason.of(&program),
             match (&one.deletion, &one.deleted) {
                 (Some(deletion), _) => format!(
                     " ← {} (pid {})",
