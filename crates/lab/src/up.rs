@@ -164,6 +164,7 @@ fn start(place: &Place, launcher: &Launcher) -> Result<(), LabError> {
         .open(place.log())
         .and_then(|log| Ok((log.try_clone()?, log)))
         .map_err(LabError::io("cannot write", place.log()))?;
+    linux::files::keep_from_children();
     let mut server = Command::new(&launcher.program)
         .args(&launcher.arguments)
         .arg(place.dir())

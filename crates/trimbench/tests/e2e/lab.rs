@@ -7,7 +7,7 @@ use linux::loop_device::partition_numbers;
 
 use crate::common::gate::{Need, beside, lacks};
 use crate::common::loop_fs::must;
-use crate::common::run::{as_plain_user, copied_to, run};
+use crate::common::run::{as_plain_user, copied_to, run, trimbench};
 use crate::lab_drive::{NEEDS, OwnLab, dd};
 
 #[test]
@@ -54,6 +54,22 @@ fn a_drive_with_a_file_system_is_used_and_taken_down() {
     assert!(!Path::new(mount).exists());
     assert!(lab.list().is_empty());
     lab.lab(&["down", "fs"]).fails_with(2, &["no drive"]);
+}
+
+#[test]
+fn a_lock_under_which_a_drive_is_made_is_free_after_it() {
+    if lacks(NEEDS) {
+        return;
+    }
+    let _turn = beside();
+    let lab = OwnLab::new();
+    let folder = tempfile::tempdir().unwrap();
+    let lock = folder.path().join("lock");
+    let mut command = Command::new("flock");
+    command.arg(&lock).arg(trimbench().get_program());
+    command.args(["lab", "up", "one", "--profile", "ideal", "--size", "64M"]);
+    run(lab.in_here(command)).succeeds();
+    must("flock", &["-n", lock.to_str().unwrap(), "true"]);
 }
 
 #[test]
