@@ -11,7 +11,7 @@ const LEAST_S: f64 = 0.02;
 
 /// A wait for which fewer looks stand is "about" so long. Without TRIM it has no line below the other.
 const FEW_LOOKS: f64 = 9.5;
-const FEWEST_LOOKS: f64 = 2.5;
+const FEWEST_LOOKS: f64 = 1.5;
 
 /// At most so many senders and blocked processes have a line in an update.
 const MOST: usize = 5;
@@ -121,10 +121,10 @@ fn sender(one: &SenderWork, seconds: f64) -> String {
 }
 
 fn blocked(one: &Blocked, seconds: f64) -> String {
+    let about = if one.looks < FEW_LOOKS { "about " } else { "" };
     let mut text = format!(
-        "waited: {} {}{} of {}",
+        "waited: {} {about}{} of {}",
         program(&one.program, Some(one.pid)),
-        if one.looks < FEW_LOOKS { "about " } else { "" },
         // Its first look may stand for time before the update.
         show::seconds(one.seconds.min(seconds)),
         show::seconds(seconds)
@@ -132,7 +132,7 @@ fn blocked(one: &Blocked, seconds: f64) -> String {
     if one.discards_s >= LEAST_S {
         text += &match one.discards_s >= 0.95 * one.seconds {
             true => " (all by TRIM)".to_owned(),
-            false => format!(" ({} by TRIM)", show::seconds(one.discards_s)),
+            false => format!(" ({about}{} by TRIM)", show::seconds(one.discards_s)),
         };
     }
     if let Some(call) = one.call {
@@ -210,12 +210,12 @@ mod tests {
         update.blocked[0].looks = 9.0;
         let about = text(&update);
         assert!(about.contains("dd (pid 14925) about 0.97 s of"), "{about}");
-        // One or two looks tell nothing, unless a discard was in flight, then a short wait tells, too.
+        // One look tells nothing, unless a discard was in flight, then a short wait tells, too.
         (update.blocked[0].seconds, update.blocked[0].discards_s) = (0.03, 0.03);
         assert!(text(&update).contains("about 30.0 ms of 1.0 s (all by TRIM)"));
         update.blocked[0].seconds = 0.97;
-        update.blocked[0].looks = 2.0;
-        assert!(text(&update).contains("about 0.97 s of 1.0 s (30.0 ms by TRIM)"));
+        update.blocked[0].looks = 1.4;
+        assert!(text(&update).contains("about 0.97 s of 1.0 s (about 30.0 ms by TRIM)"));
         (update.blocked[0].cause, update.blocked[0].discards_s) = (Cause::Commit, 0.0);
         assert!(!text(&update).contains("dd (pid"));
     }

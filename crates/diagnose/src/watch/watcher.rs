@@ -108,12 +108,12 @@ impl Watcher {
         watcher
     }
 
-    /// Looks once.
-    pub fn look(&mut self) {
+    /// Looks once. Returns whether a discard is in flight.
+    pub fn look(&mut self) -> bool {
         let now_s = monotonic_s();
         let since = Duration::from_secs_f64((now_s - self.looked_s).clamp(0.0, 1.0));
         self.looked_s = now_s;
-        let mut budget = BUDGET;
+        let mut discarding = false;
         if let Some(tracer) = &mut self.tracer {
             if now_s - self.read_s >= READ_S {
                 self.read_s = now_s;
@@ -121,12 +121,15 @@ impl Watcher {
                 // A deletion may be over before the next list of processes.
                 self.sampler.notice(&tracer.programs(), now_s);
             }
-            if tracer.is_discarding(now_s) {
-                budget = BUDGET_IN_DISCARDS;
-            }
+            discarding = tracer.is_discarding(now_s);
         }
+        let budget = match discarding {
+            true => BUDGET_IN_DISCARDS,
+            false => BUDGET,
+        };
         self.sampler.read_deleted(&self.window.mounted, now_s);
         self.sampler.turn(now_s, since.mul_f64(budget).max(LEAST));
+        discarding
     }
 
     /// All that has happened since the last update.

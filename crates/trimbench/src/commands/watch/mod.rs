@@ -21,6 +21,9 @@ use crate::signals;
 /// Threads are looked at and events are read about so often.
 const LOOK: Duration = Duration::from_millis(100);
 
+/// The same while a discard is in flight: a stall is short.
+const IN_DISCARDS: Duration = Duration::from_millis(20);
+
 /// Carries out the command.
 pub(crate) fn run(args: &WatchArgs) -> Result<Exit, Error> {
     let sys = SysRoot::host();
@@ -44,8 +47,11 @@ pub(crate) fn run(args: &WatchArgs) -> Result<Exit, Error> {
         let stopped = stop.load(Ordering::Relaxed);
         // After a pause a look comes first: it stands for the time until now, as the update does.
         if now >= next_look {
-            watcher.look();
-            next_look = (next_look + around(look)).max(now);
+            let step = match watcher.look() {
+                true => look.min(IN_DISCARDS),
+                false => look,
+            };
+            next_look = (next_look + around(step)).max(now);
         }
         // The rest of an interval counts if it is not much shorter than one.
         if now >= next_update || over && next_update - now < args.interval / 2 {
