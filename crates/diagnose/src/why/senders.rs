@@ -277,7 +277,8 @@ fn deletion(
 }
 
 /// The subvolumes of a file system that its cleaner freed for a commit which a sender discards. They
-/// were gone before its first discard, and not before the last of an earlier commit.
+/// were gone before its first discard, and not before the first of the commit before: the cleaner goes on
+/// beside that.
 fn cleaned(
     deleted: &BTreeMap<String, Deleted>,
     sender: &Sender,
@@ -287,7 +288,7 @@ fn cleaned(
     let is_here = |one: &&Place| identity.is_some() && one.identity.as_ref() == identity;
     let mut here = mounted.iter().filter(is_here);
     let found = here.find_map(|place| deleted.get(&place.at))?;
-    let from_s = sender.paused_s.unwrap_or(f64::NEG_INFINITY);
+    let from_s = sender.began_before_s.unwrap_or(f64::NEG_INFINITY);
     found.gone_between(from_s, sender.began_s)
 }
 

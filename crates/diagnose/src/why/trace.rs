@@ -45,6 +45,17 @@ struct Open {
     bytes: u64,
 }
 
+/// A pause of a device between discards, or the time before its first.
+#[derive(Debug, Clone, Copy)]
+struct Pause {
+    /// When the last discard before it completed.
+    began_s: Option<f64>,
+    /// When the first after it was sent.
+    ended_s: f64,
+    /// The same of the pause before it.
+    last_ended_s: Option<f64>,
+}
+
 /// A discard that waits for its stack; it counts when that has come, or does not come.
 #[derive(Debug)]
 struct Unexplained {
@@ -82,9 +93,8 @@ pub struct Trace {
     /// Stacks that were read.
     pub stacks: u64,
     open: BTreeMap<(DeviceNumber, u64), Open>,
-    /// When the last discard before a device's last pause completed, and when the first after it was
-    /// sent, by whole device.
-    pauses: HashMap<DeviceNumber, (Option<f64>, f64)>,
+    /// By whole device its last pause.
+    pauses: HashMap<DeviceNumber, Pause>,
     /// When the last discard completed, by device.
     completed_s: HashMap<DeviceNumber, f64>,
     stack: Option<(u32, Vec<String>)>,
@@ -321,8 +331,9 @@ impl Trace {
         let known = known.copied();
         let inferred = known.is_some() && is_worker(entry.comm);
         let mut sender = Sender::new(entry, request, known.unwrap_or(Reason::Unknown), inferred);
-        if let Some((paused_s, began_s)) = self.pauses.get(&request.device) {
-            (sender.paused_s, sender.began_s) = (*paused_s, *began_s);
+        if let Some(pause) = self.pauses.get(&request.device) {
+            (sender.paused_s, sender.began_s) = (pause.began_s, pause.ended_s);
+            sender.began_before_s = pause.last_ended_s;
         }
         let waits = Unexplained {
             place,
@@ -348,9 +359,14 @@ impl Trace {
                 .next()
                 .is_none()
         };
-        let known = self.pauses.contains_key(&device);
-        if !known || last_s.is_some_and(|last_s| at_s - last_s >= PAUSE_S && idle()) {
-            self.pauses.insert(device, (last_s, at_s));
+        let last = self.pauses.get(&device).map(|pause| pause.ended_s);
+        if last.is_none() || last_s.is_some_and(|last_s| at_s - last_s >= PAUSE_S && idle()) {
+            let pause = Pause {
+                began_s: last_s,
+                ended_s: at_s,
+                last_ended_s: last,
+            };
+            self.pauses.insert(device, pause);
         }
     }
 

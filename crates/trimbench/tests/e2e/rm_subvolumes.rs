@@ -283,7 +283,7 @@ fn snapshots_that_wait_when_it_is_interrupted_are_whole_and_are_resumed() {
             8 << 20
         );
     }
-    removed(here, &["--resume", "--slowdown", "50%"]).succeeds();
+    removed(here, &["--resume"]).succeeds();
     assert_eq!(
         (seen(here), deleted(here)),
         (vec!["sub".to_owned()], String::new())
@@ -304,7 +304,7 @@ fn a_resume_deletes_no_other_subvolume_of_that_name() {
     let last = &names[7];
     must("btrfs", &["subvolume", "delete", &path(here, last)]);
     create(here, last);
-    removed(here, &["--resume", "--slowdown", "50%"]).succeeds();
+    removed(here, &["--resume"]).succeeds();
     assert_eq!(seen(here), [last, "sub"]);
 }
 
@@ -325,7 +325,7 @@ fn kills_at_random_moments_leave_a_clean_file_system_and_a_resume_that_ends() {
             must("btrfs", &["check", "--readonly", device]);
         });
         fs.remount("discard=sync");
-        removed(here, &["--resume", "--slowdown", "50%"]).succeeds();
+        removed(here, &["--resume"]).succeeds();
         let left: Vec<&String> = names
             .iter()
             .filter(|name| here.join(name).exists())

@@ -107,6 +107,30 @@ fn who_freed_a_small_part_is_not_blamed_and_the_cleaners_subvolumes_are_named() 
 }
 
 #[test]
+fn what_was_gone_beside_the_discards_of_a_commit_is_of_the_next() {
+    let mounted = [on("/a", "btrfs", uuid("a"), &[A])];
+    let mut deleted = Deleted::default();
+    for (at_s, pending) in [(9.0, &[281, 283][..]), (10.1, &[283]), (12.0, &[])] {
+        deleted.add(pending, at_s);
+    }
+    let known = BTreeMap::from([("/a".to_owned(), deleted)]);
+    let named = |began_s, before_s| {
+        let mut sender = Sender::of_test(DRIVE, Reason::BtrfsCommit, 9, 1.0);
+        (sender.on, sender.began_s, sender.began_before_s) = (A, began_s, before_s);
+        // The discards of the commit before took until then.
+        sender.paused_s = before_s.map(|at_s| at_s + 0.5);
+        let mut trace = Trace::default();
+        trace.senders.push(sender);
+        let found = senders(&trace, &Disks::of([(DRIVE, "sda")]), &mounted, &known, &[]);
+        found[0].deleted.clone().map(|one| one.freed)
+    };
+    assert_eq!(named(10.0, Some(5.0)), None);
+    assert_eq!(named(11.0, Some(10.0)), Some(vec![281]));
+    assert_eq!(named(13.0, Some(11.0)), Some(vec![283]));
+    assert_eq!(named(14.0, Some(13.0)), None);
+}
+
+#[test]
 fn a_deletion_on_another_partition_of_the_drive_is_not_blamed() {
     let mounted = [
         on("/a", "xfs", Identity::Device(A), &[A]),

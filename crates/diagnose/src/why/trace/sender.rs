@@ -49,6 +49,9 @@ pub struct Sender {
     /// When the first after that pause was sent.
     #[serde(default)]
     pub began_s: f64,
+    /// When the first after the pause before it was sent.
+    #[serde(default)]
+    pub began_before_s: Option<f64>,
     /// Whether its name is that of its process.
     #[serde(skip)]
     pub(super) named: bool,
@@ -77,6 +80,7 @@ impl Sender {
             last_s: entry.at_s,
             paused_s: None,
             began_s: entry.at_s,
+            began_before_s: None,
             named: false,
         }
     }
@@ -135,6 +139,7 @@ impl Sender {
             last_s: f64::MAX,
             paused_s: None,
             began_s: f64::MAX,
+            began_before_s: None,
             named: true,
         }
     }
