@@ -4,13 +4,13 @@ use record::units::{self as show, names};
 
 use super::update::{Blocked, DeviceUpdate, Update, Work};
 use crate::why::frames::Reason;
+use crate::why::join::FEW_LOOKS;
 use crate::why::{Missing, SenderWork};
 
 /// Less than so many seconds by TRIM have no words.
 const LEAST_S: f64 = 0.02;
 
-/// A wait for which fewer looks stand is "about" so long. Without TRIM it has no line below the other.
-const FEW_LOOKS: f64 = 9.5;
+/// A wait for which fewer looks stand has no line without TRIM.
 const FEWEST_LOOKS: f64 = 1.5;
 
 /// At most so many senders and blocked processes have a line in an update.
@@ -246,7 +246,7 @@ mod tests {
         (update.blocked[0].place, update.blocked[0].deleted) = (Place::Quotas, None);
         let text = text(&update);
         assert!(
-            text.contains("in write: btrfs quotas on /mnt/lab ("),
+            text.contains("in write: btrfs-quotas on /mnt/lab ("),
             "{text}"
         );
     }

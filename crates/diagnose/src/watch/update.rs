@@ -164,11 +164,9 @@ impl Blocked {
 
     /// The cause of most of it in a word or two. btrfs' own work is named, which discards don't explain.
     pub fn word(&self) -> &'static str {
-        match self.place {
-            _ if self.cause.is_discards() => self.cause.word(),
-            Place::Cleaner => "btrfs-cleaner",
-            Place::Quotas => "btrfs quotas",
-            _ => self.cause.word(),
+        match self.name() == self.cause.name() {
+            true => self.cause.word(),
+            false => self.name(),
         }
     }
 

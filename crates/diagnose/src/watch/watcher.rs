@@ -24,9 +24,6 @@ const BUDGET: f64 = 0.01;
 /// The same while a discard is in flight: a stall is short, and each thread must be looked at in it.
 const BUDGET_IN_DISCARDS: f64 = 0.05;
 
-/// The least time that a turn may take: or a slow machine would look at nothing.
-const LEAST: Duration = Duration::from_micros(100);
-
 /// Whether discards slow a device down is judged by so many seconds.
 const WINDOW_S: f64 = 10.0;
 
@@ -128,7 +125,7 @@ impl Watcher {
             false => BUDGET,
         };
         self.sampler.read_deleted(&self.window.mounted, now_s);
-        self.sampler.turn(now_s, since.mul_f64(budget).max(LEAST));
+        self.sampler.turn(now_s, since.mul_f64(budget));
         discarding
     }
 

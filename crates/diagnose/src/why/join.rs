@@ -31,7 +31,7 @@ const LEAST: (f64, f64) = (0.02, 0.02);
 /// So many seconds are a stall, however long the process slept before and after it.
 const STALL_S: f64 = 0.2;
 /// Fewer looks than this at a victim make rough figures.
-pub(super) const FEW_LOOKS: u64 = 10;
+pub(crate) const FEW_LOOKS: f64 = 9.5;
 
 /// Draws the conclusions. `command`: the name to call a [`Subject::Family`] by.
 pub fn explain(observation: &Observation, subject: &Subject, command: Option<&str>) -> Why {
@@ -270,7 +270,7 @@ fn is_blind(observation: &Observation) -> bool {
 /// Whether the discards that were in flight for so long may explain a good part of a victim's wait.
 /// A few looks may have missed one.
 fn may_be(victim: &Victim, discarding_s: f64) -> bool {
-    let waited_s = match victim.looks < FEW_LOOKS {
+    let waited_s = match (victim.looks as f64) < FEW_LOOKS {
         true => victim.seconds,
         false => victim.blocked_s,
     };

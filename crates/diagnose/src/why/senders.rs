@@ -238,7 +238,7 @@ fn deletion(
         reason,
         Reason::ExtCommit | Reason::XfsLog | Reason::BtrfsCommit
     );
-    let paused_s = sender.paused_s.filter(|_| commits);
+    let paused_s = sender.pause.began_s.filter(|_| commits);
     let is_large = |one: &Deleter| one.bytes == 0 || one.bytes.saturating_mul(TINY) >= sender.bytes;
     let is_recent = |one: &Deleter| paused_s.is_none_or(|at_s| one.last_s > at_s);
     let rank = |one: &Deleter| (is_recent(one) && is_large(one), is_large(one));
@@ -288,8 +288,8 @@ fn cleaned(
     let is_here = |one: &&Place| identity.is_some() && one.identity.as_ref() == identity;
     let mut here = mounted.iter().filter(is_here);
     let found = here.find_map(|place| deleted.get(&place.at))?;
-    let from_s = sender.began_before_s.unwrap_or(f64::NEG_INFINITY);
-    found.gone_between(from_s, sender.began_s)
+    let from_s = sender.pause.last_ended_s.unwrap_or(f64::NEG_INFINITY);
+    found.gone_between(from_s, sender.pause.ended_s)
 }
 
 /// The names of the drives that a subject works on: where these processes of it wait, send discards

@@ -72,7 +72,7 @@ fn answer(why: &Why) -> String {
 
 /// A time in seconds; of a few looks with one digit. `exact_s` of it is traced.
 fn time_of(victim: &Victim, seconds: f64, exact_s: f64) -> String {
-    if seconds <= 0.0 || victim.looks_for(seconds, exact_s) >= FEW_LOOKS as f64 {
+    if seconds <= 0.0 || victim.looks_for(seconds, exact_s) >= FEW_LOOKS {
         return show::seconds(seconds);
     }
     let unit = 10f64.powf(seconds.log10().floor());

@@ -55,7 +55,7 @@ fn waits(victim: &Victim) -> String {
         "Where {} spent {}{}\n",
         record::units::names::harmless(&victim.name),
         show::seconds(victim.seconds),
-        match victim.looks < FEW_LOOKS {
+        match (victim.looks as f64) < FEW_LOOKS {
             true => format!(" (rough: {})", show::counted(victim.looks, "look")),
             false => String::new(),
         }

@@ -13,7 +13,7 @@ use storage::disks::Disks;
 use super::frames::{Reason, reason};
 use super::observe::Did;
 use super::spans::Spans;
-pub use sender::{Deleter, Sender};
+pub use sender::{Deleter, Pause, Sender};
 
 /// The name of a thread in the text of an event, where the kernel keeps it no longer.
 const FORGOTTEN: &str = "<...>";
@@ -43,17 +43,6 @@ struct Open {
     queued: Option<(u32, f64)>,
     issued_s: Option<f64>,
     bytes: u64,
-}
-
-/// A pause of a device between discards, or the time before its first.
-#[derive(Debug, Clone, Copy)]
-struct Pause {
-    /// When the last discard before it completed.
-    began_s: Option<f64>,
-    /// When the first after it was sent.
-    ended_s: f64,
-    /// The same of the pause before it.
-    last_ended_s: Option<f64>,
 }
 
 /// A discard that waits for its stack; it counts when that has come, or does not come.
@@ -332,8 +321,7 @@ impl Trace {
         let inferred = known.is_some() && is_worker(entry.comm);
         let mut sender = Sender::new(entry, request, known.unwrap_or(Reason::Unknown), inferred);
         if let Some(pause) = self.pauses.get(&request.device) {
-            (sender.paused_s, sender.began_s) = (pause.began_s, pause.ended_s);
-            sender.began_before_s = pause.last_ended_s;
+            sender.pause = *pause;
         }
         let waits = Unexplained {
             place,

@@ -174,7 +174,7 @@ fn watch_and_why_name_deleted_snapshots_for_the_discards_of_their_commit() {
     for name in ["one", "two"] {
         must("btrfs", &["subvolume", "delete", &path(name)]);
     }
-    // They are read once a second.
+    // They are read five times a second.
     std::thread::sleep(Duration::from_millis(2500));
     must("btrfs", &["filesystem", "sync", &path(".")]);
     must("btrfs", &["subvolume", "sync", &path(".")]);

@@ -585,7 +585,7 @@ fn looks_that_are_far_apart_make_rough_figures_and_their_spacing_is_reported() {
     }
     (seen.sampled.turns, seen.sampled.partial_turns) = (500, 500);
     let why = told(&seen);
-    assert!(why.victims[0].looks >= FEW_LOOKS);
+    assert!(why.victims[0].looks as f64 >= FEW_LOOKS);
     let text = "its own reads and writes, about 1 s of 9.8 s";
     assert!(why.sentence.contains(text), "{}", why.sentence);
     let page = page(&why);

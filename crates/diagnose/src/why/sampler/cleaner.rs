@@ -44,7 +44,7 @@ const MOST: usize = 1000;
 /// The deleted subvolumes of a btrfs, by number: their names are gone.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Deleted {
-    /// Those that the cleaner has freed since something waited for it.
+    /// Those that the cleaner has freed since the last report.
     pub freed: Vec<u64>,
     /// Those that it had still to free when they were last read.
     pub pending: Vec<u64>,

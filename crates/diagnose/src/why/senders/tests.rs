@@ -116,9 +116,9 @@ fn what_was_gone_beside_the_discards_of_a_commit_is_of_the_next() {
     let known = BTreeMap::from([("/a".to_owned(), deleted)]);
     let named = |began_s, before_s| {
         let mut sender = Sender::of_test(DRIVE, Reason::BtrfsCommit, 9, 1.0);
-        (sender.on, sender.began_s, sender.began_before_s) = (A, began_s, before_s);
+        (sender.on, sender.pause.ended_s, sender.pause.last_ended_s) = (A, began_s, before_s);
         // The discards of the commit before took until then.
-        sender.paused_s = before_s.map(|at_s| at_s + 0.5);
+        sender.pause.began_s = before_s.map(|at_s| at_s + 0.5);
         let mut trace = Trace::default();
         trace.senders.push(sender);
         let found = senders(&trace, &Disks::of([(DRIVE, "sda")]), &mounted, &known, &[]);
@@ -157,7 +157,7 @@ fn a_deletion_that_was_discarded_before_a_pause_is_not_blamed() {
     let blamed = |paused_s: Option<f64>, reason| {
         let mut trace = Trace::default();
         let mut sender = Sender::of_test(DRIVE, reason, 10, 1.0);
-        (sender.on, sender.last_s, sender.paused_s) = (A, 100.0, paused_s);
+        (sender.on, sender.last_s, sender.pause.began_s) = (A, 100.0, paused_s);
         trace.senders.push(sender);
         // A large deletion, a later one, and one that frees next to nothing.
         trace.deleters = vec![
@@ -183,7 +183,7 @@ fn a_commit_that_frees_a_log_is_no_earlier_deletion() {
     let blamed = |paused_s: Option<f64>, freed_mib: u64| {
         let mut trace = Trace::default();
         let mut sender = Sender::of_test(DRIVE, Reason::BtrfsCommit, 90, 1.0);
-        (sender.on, sender.last_s, sender.paused_s) = (A, 100.0, paused_s);
+        (sender.on, sender.last_s, sender.pause.began_s) = (A, 100.0, paused_s);
         trace.senders.push(sender);
         let mut one = deleter(uuid("a"), "btrfs", 7, 80.0);
         (one.last_s, one.bytes) = (90.0, freed_mib << 20);
@@ -204,7 +204,7 @@ fn each_burst_of_a_thread_has_its_own_deleter() {
     for (pid, deleted_s) in [(7, 80.0), (8, 90.0), (8, 95.0)] {
         let mut sender = Sender::of_test(DRIVE, Reason::BtrfsCommit, 90, 1.0);
         (sender.on, sender.last_s) = (A, deleted_s + 1.0);
-        sender.paused_s = Some(deleted_s - 1.0);
+        sender.pause.began_s = Some(deleted_s - 1.0);
         trace.senders.push(sender);
         let mut one = deleter(uuid("a"), "btrfs", pid, deleted_s);
         (one.last_s, one.bytes) = (deleted_s, 90 << 20);

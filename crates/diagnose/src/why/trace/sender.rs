@@ -9,6 +9,17 @@ use storage::deletions::Identity;
 use super::super::frames::Reason;
 use super::Request;
 
+/// A pause of a device between discards, or the time before its first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Pause {
+    /// When the last discard before it completed, on the monotonic clock in seconds.
+    pub began_s: Option<f64>,
+    /// When the first after it was sent.
+    pub ended_s: f64,
+    /// The same of the pause before it.
+    pub last_ended_s: Option<f64>,
+}
+
 /// A sender of discards to one device.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Sender {
@@ -42,16 +53,9 @@ pub struct Sender {
     /// When it sent the last.
     #[serde(default)]
     pub last_s: f64,
-    /// When the last discard before the device's last pause completed: those before it are another
-    /// sender's.
+    /// The device's last pause: the discards before it are another sender's.
     #[serde(default)]
-    pub paused_s: Option<f64>,
-    /// When the first after that pause was sent.
-    #[serde(default)]
-    pub began_s: f64,
-    /// When the first after the pause before it was sent.
-    #[serde(default)]
-    pub began_before_s: Option<f64>,
+    pub pause: Pause,
     /// Whether its name is that of its process.
     #[serde(skip)]
     pub(super) named: bool,
@@ -78,9 +82,7 @@ impl Sender {
             longest_s: 0.0,
             first_s: entry.at_s,
             last_s: entry.at_s,
-            paused_s: None,
-            began_s: entry.at_s,
-            began_before_s: None,
+            pause: Pause::default(),
             named: false,
         }
     }
@@ -88,7 +90,7 @@ impl Sender {
     /// Whether both are work of one thread on one device, for one reason, without a pause between.
     pub(super) fn is_same(&self, other: &Sender) -> bool {
         let key = |one: &Sender| (one.on, one.pid, one.reason, one.inferred);
-        key(self) == key(other) && self.paused_s == other.paused_s
+        key(self) == key(other) && self.pause == other.pause
     }
 
     /// Adds the work of a later time.
@@ -137,9 +139,10 @@ impl Sender {
             longest_s: in_drive_s / discards.max(1) as f64,
             first_s: 0.0,
             last_s: f64::MAX,
-            paused_s: None,
-            began_s: f64::MAX,
-            began_before_s: None,
+            pause: Pause {
+                ended_s: f64::MAX,
+                ..Pause::default()
+            },
             named: true,
         }
     }

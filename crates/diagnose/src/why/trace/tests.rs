@@ -124,7 +124,7 @@ fn a_pause_is_a_time_without_a_discard_in_flight() {
         ] {
             trace.add_line(&format!("x-9 [000] ..... {at}: {event}"), &disks);
         }
-        trace.drain(20.0).senders[0].paused_s
+        trace.drain(20.0).senders[0].pause.began_s
     };
     assert_eq!(discard("10.0", "11.0"), None);
     // One follows at once.
